@@ -1,0 +1,1 @@
+"""Supervision: corpora, the simulated persona world, teacher synthesis, and the card that every dataset folder carries."""

@@ -1,0 +1,1 @@
+"""Scores of extractors with n and confidence intervals, baselines, the report, recorded results."""

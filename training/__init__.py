@@ -1,0 +1,1 @@
+"""One file per training method; `sft` is the one to read first."""
