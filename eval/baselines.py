@@ -282,7 +282,7 @@ class _Tagger:
 
 
 def _features(question: _Question) -> Iterator[list[str]]:
-    """Per token the names of its features: words in a window of two, form, place, each alone and with the relation."""
+    """Per token the names of its features: words in a window of three, form, place, each alone and with the relation."""
     tokens, relation, target = question
     words = [token.word for token in tokens]
     last = tokens[-1].turn
@@ -294,7 +294,7 @@ def _features(question: _Question) -> Iterator[list[str]]:
         w3, w2, w1, w, n1, n2, n3 = near
         plain = [
             f"w={w}", f"w1={w1}", f"w2={w2}", f"n1={n1}", f"n2={n2}", f"w1w={w1} {w}", f"wn1={w} {n1}",
-            f"w2w1={w2} {w1}",            f"n1n2={n1} {n2}", f"w3={w3}", f"n3={n3}", f"suffix={w[-3:]}", f"form={token.form}",
+            f"w2w1={w2} {w1}", f"n1n2={n1} {n2}", f"w3={w3}", f"n3={n3}", f"suffix={w[-3:]}", f"form={token.form}",
             f"turn={min(last - token.turn, 3)}{token.context}{token.speaker}",
         ]  # fmt: skip
         if target is not None:
@@ -356,8 +356,8 @@ class NearestNeighbour:
 
     Speaker labels of the neighbour become those of this row (the speaker of the last turn first, then by appearance).
     slot_filling: a subject or object that does not occur here is replaced by the words that stand where it stands in
-    the neighbour, by aligning the two token sequences; where the alignment gives no words, it is copied. Without it, values
-    are copied as they are. It may be set after `fit`, so that one embedding of the training rows serves both ways.
+    the neighbour, by aligning the two token sequences; where the alignment gives no words, it is copied. Without it,
+    values are copied as they are. It may be set after `fit`, so that one embedding of the training rows serves both ways.
     """
 
     def __init__(self, slot_filling: bool = True, seed: int = 0):

@@ -14,7 +14,10 @@ from typing import Any, Generic
 from extractors.contract import ExtractionError, Extractor, Input, Message, Output
 from extractors.jsontext import excerpt
 
-SEPARATORS = (", ", ": ")  # the white space that `render` prints between JSON tokens, the only one guided decoding admits
+SEPARATORS = (
+    ", ",
+    ": ",
+)  # the white space that `render` prints between JSON tokens, the only one guided decoding admits
 
 
 @dataclass(frozen=True)
@@ -42,14 +45,18 @@ def read_answer(
     prompt_tokens: int = 0,
     completion_tokens: int = 0,
 ) -> Answer[Output]:
-    """A reply as an Answer. reasoning: the text that a server's reasoning parser split off; it is read where `content` is
-    empty, since such parsers move a guided JSON answer there when the model does not think."""
+    """A reply as an Answer. reasoning: the text that a server's reasoning parser split off; it is read where
+    `content` is empty, since such parsers move a guided JSON answer there when the model does not think."""
     text = content if content and content.strip() else reasoning or content or ""
     reason = finish_reason or "unknown"
     value = extractor.parse(text)
     if reason == "length":
         partial = value.partial if isinstance(value, ExtractionError) else value
-        detail = f"the answer was cut off after {completion_tokens} tokens" if completion_tokens else "the answer was cut off"
+        detail = (
+            f"the answer was cut off after {completion_tokens} tokens"
+            if completion_tokens
+            else "the answer was cut off"
+        )
         value = ExtractionError("truncated", len(text), excerpt(text, len(text)), detail, partial=partial)
     elif reason == "content_filter":
         value = ExtractionError("content_filter", 0, excerpt(text, 0), "the server withheld the answer")
@@ -64,7 +71,8 @@ def failed_request(detail: str, prompt_tokens: int = 0) -> Answer[Any]:
 def chat_messages(
     extractor: Extractor[Input, Output], value: Input, shots: Sequence[tuple[Input, Output]] = ()
 ) -> list[Message]:
-    """The contract's messages for `value`; each of `shots` stands before them as a user turn and its rendered answer."""
+    """The contract's messages for `value`; each of `shots` stands before them as a user turn and its rendered
+    answer."""
     messages = extractor.messages(value)
     examples: list[Message] = []
     for shot, output in shots:

@@ -1,6 +1,8 @@
-"""Extraction through any OpenAI-compatible server: the contract's prompt, greedy, bound to its schema where the server can.
+"""Extraction through any OpenAI-compatible server: the contract's prompt, greedy, bound to its schema where the
+server can.
 
-A service needs none of this, the exported folder carries all that the client reads; this is the client to copy from.
+A service needs none of this, the exported folder carries all that the client reads; this is the client to copy
+from.
 """
 
 from __future__ import annotations
@@ -62,13 +64,17 @@ class ExtractorClient(Generic[Input, Output]):
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InputError(f"{url!r} is no server address: write http://HOST:PORT.")
         if parts.username or parts.password:
-            raise InputError("the server address holds a user name or password: give the key as OPENAI_API_KEY instead.")
+            raise InputError(
+                "the server address holds a user name or password: give the key as OPENAI_API_KEY instead."
+            )
         path = parts.path.rstrip("/").removesuffix("/chat/completions") or "/v1"
         self.url = urlunsplit((parts.scheme, parts.netloc, path, "", ""))
         self._loopback = parts.hostname in _LOOPBACK
         key = api_key or os.environ.get("OPENAI_API_KEY") or ("EMPTY" if self._loopback else "")
         if not key:
-            raise InputError(f"{self.url} needs an API key: set OPENAI_API_KEY (any word, where the server asks for none).")
+            raise InputError(
+                f"{self.url} needs an API key: set OPENAI_API_KEY (any word, where the server asks for none)."
+            )
         self._key = key
         self._template_kwargs = dict(extractor.decoding.chat_template_kwargs)
         self._answered = False
@@ -119,15 +125,15 @@ class ExtractorClient(Generic[Input, Output]):
         try:
             names = [entry.id for entry in (await self._retrying(api.models.list)).data]
         except _RequestFailed as failure:
-            raise ServerError(f"{self.url} does not list its models ({failure}): check the address, or name the model.") from None
+            raise ServerError(
+                f"{self.url} does not list its models ({failure}): check the address, or name the model."
+            ) from None
         if len(names) != 1:
             listed = ", ".join(names[:10]) or "none"
             raise ServerError(f"{self.url} serves {len(names)} models ({listed}): say which one to use as `model`.")
         return str(names[0])
 
-    async def _ask(
-        self, api: Any, model: str, value: Input, shots: Sequence[tuple[Input, Output]]
-    ) -> Answer[Output]:
+    async def _ask(self, api: Any, model: str, value: Input, shots: Sequence[tuple[Input, Output]]) -> Answer[Output]:
         messages = chat_messages(self.extractor, value, shots)
         decoding = self.extractor.decoding
         while True:
@@ -155,7 +161,9 @@ class ExtractorClient(Generic[Input, Output]):
                     self._go_without("chat_template_kwargs", failure, bool(self._template_kwargs))
                     self._template_kwargs = {}
                 elif failure.status == 0 and not self._answered:
-                    raise ServerError(f"{self.url} cannot be reached ({failure}): is the server running there?") from None
+                    raise ServerError(
+                        f"{self.url} cannot be reached ({failure}): is the server running there?"
+                    ) from None
                 else:
                     return failed_request(str(failure))
                 continue
@@ -184,8 +192,8 @@ class ExtractorClient(Generic[Input, Output]):
         )
 
     async def _retrying(self, send: Callable[..., Any], **request: Any) -> Any:
-        """One request, repeated with growing waits while the fault may pass. Raises _RequestFailed, or ServerError where
-        every other request would fail too."""
+        """One request, repeated with growing waits while the fault may pass. Raises _RequestFailed, or ServerError
+        where every other request would fail too."""
         import openai
 
         for attempt in range(1, ATTEMPTS + 1):
@@ -195,9 +203,13 @@ class ExtractorClient(Generic[Input, Output]):
             except openai.APIStatusError as error:
                 status, detail = error.status_code, self._clean(_server_text(error))
                 if status in (401, 403):
-                    raise ServerError(f"{self.url} refused the API key ({status}): set OPENAI_API_KEY to a valid one.") from None
+                    raise ServerError(
+                        f"{self.url} refused the API key ({status}): set OPENAI_API_KEY to a valid one."
+                    ) from None
                 if status == 404:
-                    raise ServerError(f"{self.url} answers 404 ({detail}): check the address and the model's name.") from None
+                    raise ServerError(
+                        f"{self.url} answers 404 ({detail}): check the address and the model's name."
+                    ) from None
                 failure = _RequestFailed(status, f"HTTP {status}: {detail}")
                 if status not in _RETRIED and status < 500:
                     raise failure from None
@@ -231,7 +243,9 @@ def folder_extractor(folder: Path) -> Extractor[Any, Any]:
     """The extractor of an exported folder. Raises InputError for a folder without, or with an unknown, contract."""
     path = folder / "extractor.json"
     if not path.is_file():
-        raise InputError(f"{folder} is no exported folder: it has no extractor.json (`mnemosmith export RUN OUT` makes one).")
+        raise InputError(
+            f"{folder} is no exported folder: it has no extractor.json (`mnemosmith export RUN OUT` makes one)."
+        )
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:

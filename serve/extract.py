@@ -1,8 +1,8 @@
 """`mnemosmith extract OUT_OR_URL`: dialogues in, structured memory out, for a person at a terminal or a shell script.
 
-The target is an exported folder (the model runs in this process) or the address of an OpenAI-compatible server. Results go
-to standard output, one JSON object a line, or as a table on a terminal; the summary goes to standard error. Exit status: 0
-where at least one row was extracted, 1 where none was, 2 for input that cannot be used.
+The target is an exported folder (the model runs in this process) or the address of an OpenAI-compatible server.
+Results go to standard output, one JSON object a line, or as a table on a terminal; the summary goes to standard
+error. Exit status: 0 where at least one row was extracted, 1 where none was, 2 for input that cannot be used.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ class Item:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of `mnemosmith extract`."""
-    parser.add_argument("target", metavar="OUT_OR_URL", help="an exported folder, or the address of a server (http://…)")
+    parser.add_argument(
+        "target", metavar="OUT_OR_URL", help="an exported folder, or the address of a server (http://…)"
+    )
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--text", action="append", metavar="LINE", help='"Mia: I have a cat"; repeat it for more turns')
     source.add_argument("--input", metavar="FILE", help="JSONL of dataset rows or of inputs; - reads standard input")
@@ -43,7 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--extractor", help="without a contract to read: the extractor by name, for example triplets")
     parser.add_argument("--model", help="with a URL: the model's name there (default: the only one it serves)")
     parser.add_argument("--batch-size", type=int, default=16, help="in process: rows decoded together (default 16)")
-    parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"), help="in process (default float32)")
+    parser.add_argument(
+        "--dtype", default="float32", choices=("float32", "bfloat16"), help="in process (default float32)"
+    )
     parser.add_argument("--concurrency", type=int, default=16, help="with a URL: requests at a time (default 16)")
     parser.add_argument("--unguided", action="store_true", help="do not bind the answer to the JSON schema")
     parser.add_argument("--json", action="store_true", help="JSON lines on a terminal too")
@@ -141,7 +145,8 @@ def _items(args: argparse.Namespace, extractor: Extractor[Any, Any], stdin: Text
 
 
 def _rows(lines: Sequence[str], extractor: Extractor[Any, Any], source: str) -> list[Item]:
-    """Dataset rows ({"id", "input", …}) or bare inputs ({"turns": […]}), one a line; a bare input is named by its line."""
+    """Dataset rows ({"id", "input", …}) or bare inputs ({"turns": […]}), one a line; a bare input is named by its
+    line."""
     items, faults = [], []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -238,5 +243,7 @@ def _readable(extractor: Extractor[Any, Any], item: Item, answer: Answer[Any]) -
         return f"{item.id}: {json.dumps(output, ensure_ascii=False)}"
     rows = [list(output[0])] + [[str(value) for value in row.values()] for row in output]
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    lines = ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = [
+        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
     return "\n".join([f"{item.id}:", *lines])

@@ -18,9 +18,10 @@ from serve.answers import SEPARATORS, Answer, chat_messages, failed_request, rea
 class Generator(Generic[Input, Output]):
     """A model that answers an extractor's prompts.
 
-    model: folder or hub id; adapter: a PEFT folder put on top, unmerged (its tokenizer and chat template are used where it
-    has them); quantization: "nf4" loads the base in 4 bit with double quantisation and computes in `dtype`; device: None
-    takes the GPU where there is one; max_tokens: None takes the contract's; threads: None leaves torch's setting alone.
+    model: folder or hub id; adapter: a PEFT folder put on top, unmerged (its tokenizer and chat template are used
+    where it has them); quantization: "nf4" loads the base in 4 bit with double quantisation and computes in `dtype`;
+    device: None takes the GPU where there is one; max_tokens: None takes the contract's; threads: None leaves torch's
+    setting alone.
     """
 
     def __init__(
@@ -71,16 +72,25 @@ class Generator(Generic[Input, Output]):
         self.model.eval()
 
         ends = stated if isinstance(stated, list) else [stated]
-        ends = [*ends, self.tokenizer.eos_token_id, end_of_turn(self.tokenizer, extractor.decoding.chat_template_kwargs)]
+        ends = [
+            *ends,
+            self.tokenizer.eos_token_id,
+            end_of_turn(self.tokenizer, extractor.decoding.chat_template_kwargs),
+        ]
         self.stop_ids: list[int] = sorted({token for token in ends if token is not None})
         if not self.stop_ids:
-            raise InputError(f"{model}: neither its generation config, its tokenizer nor its chat template ends a turn.")
+            raise InputError(
+                f"{model}: neither its generation config, its tokenizer nor its chat template ends a turn."
+            )
         pad = self.tokenizer.pad_token_id
         self.pad_id: int = self.stop_ids[0] if pad is None else pad
         self.context: int | None = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
-        # The base model's own config samples, and some add a repetition penalty: nothing of it may reach greedy decoding.
+        # The base model's own config samples, some add a repetition penalty: nothing of it may reach greedy decoding.
         self.model.generation_config = GenerationConfig(
-            do_sample=False, eos_token_id=self.stop_ids, pad_token_id=self.pad_id, stop_strings=list(extractor.decoding.stop) or None
+            do_sample=False,
+            eos_token_id=self.stop_ids,
+            pad_token_id=self.pad_id,
+            stop_strings=list(extractor.decoding.stop) or None,
         )
         self.grammar: Any = self._compile_grammar() if guided else None
 
@@ -102,7 +112,8 @@ class Generator(Generic[Input, Output]):
         on_progress: Callable[[int, int], None] | None = None,
     ) -> list[Answer[Output]]:
         """Answers in the order of `inputs`. shots: worked examples put before every input (few-shot); on_progress is
-        called with (rows done, rows in all) after each batch. A prompt that fills the model's context fails as `request`.
+        called with (rows done, rows in all) after each batch. A prompt that fills the model's context fails as
+        `request`.
         """
         prompts = [self.prompt_ids(value, shots) for value in inputs]
         answers: dict[int, Answer[Output]] = {}
@@ -116,7 +127,9 @@ class Generator(Generic[Input, Output]):
         todo.sort(key=lambda place: -len(prompts[place]))  # longest first: memory trouble shows at once
         for start in range(0, len(todo), self.batch_size):
             batch = todo[start : start + self.batch_size]
-            for place, (text, reason, tokens) in zip(batch, self._batch([prompts[place] for place in batch]), strict=True):
+            for place, (text, reason, tokens) in zip(
+                batch, self._batch([prompts[place] for place in batch]), strict=True
+            ):
                 answers[place] = read_answer(
                     self.extractor, text, reason, prompt_tokens=len(prompts[place]), completion_tokens=tokens
                 )
@@ -125,16 +138,14 @@ class Generator(Generic[Input, Output]):
         return [answers[place] for place in range(len(prompts))]
 
     def _batch(self, prompts: Sequence[list[int]]) -> list[tuple[str, str, int]]:
-        """(text, finish_reason, completion tokens) of each prompt; rows are padded on the left and masked by length, since
-        the padding token of some models is their end of turn."""
+        """(text, finish_reason, completion tokens) of each prompt; rows are padded on the left and masked by length,
+        since the padding token of some models is their end of turn."""
         import torch
         from transformers import LogitsProcessorList
 
         width = max(len(prompt) for prompt in prompts)
         ids = torch.tensor([[self.pad_id] * (width - len(prompt)) + prompt for prompt in prompts], device=self.device)
-        mask = torch.tensor(
-            [[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts], device=self.device
-        )
+        mask = torch.tensor([[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts], device=self.device)
         room = self.max_tokens if self.context is None else min(self.max_tokens, self.context - width)
         processors = LogitsProcessorList()
         if self.grammar is not None:
@@ -174,10 +185,13 @@ class Generator(Generic[Input, Output]):
 
 
 def end_of_turn(tokenizer: Any, chat_template_kwargs: Any) -> int | None:
-    """The token that the chat template puts after an assistant's text, or None where that is no single special token."""
+    """The token that the chat template puts after an assistant's text, or None where that is no single special
+    token."""
     mark = "the answer ends here"
     text = tokenizer.apply_chat_template(
-        [{"role": "user", "content": "?"}, {"role": "assistant", "content": mark}], tokenize=False, **chat_template_kwargs
+        [{"role": "user", "content": "?"}, {"role": "assistant", "content": mark}],
+        tokenize=False,
+        **chat_template_kwargs,
     )
     after = tokenizer(text.rpartition(mark)[2].lstrip(), add_special_tokens=False)["input_ids"]
     if after and after[0] in tokenizer.added_tokens_decoder:

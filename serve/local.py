@@ -7,6 +7,7 @@ Good for a look at an export on a CPU. It honours the folder's chat template and
 from __future__ import annotations
 
 import contextlib
+import http.client
 import os
 import signal
 import socket
@@ -14,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,12 +46,19 @@ def local_server(
     folder = Path(folder).resolve()
     port = port or free_port()
     if "@" in folder.name:
-        raise InputError(f"{folder.name!r}: `transformers serve` reads what follows an @ as a revision; rename the folder.")
+        raise InputError(
+            f"{folder.name!r}: `transformers serve` reads what follows an @ as a revision; rename the folder."
+        )
     name = folder.name  # found from the folder's parent, so that requests name the model and not a path
     command = [sys.executable, "-m", "transformers.cli.transformers", "serve", name]
     command += ["--host", "127.0.0.1", "--port", str(port), "--log-level", "warning"]
-    environment = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_UPDATE_CHECK": "1"} | ({"OMP_NUM_THREADS": str(threads)} if threads else {})
-    with running(command, port, cwd=folder.parent, environment=environment, ready_within=ready_within) as (seconds, log):
+    environment = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_UPDATE_CHECK": "1"} | (
+        {"OMP_NUM_THREADS": str(threads)} if threads else {}
+    )
+    with running(command, port, cwd=folder.parent, environment=environment, ready_within=ready_within) as (
+        seconds,
+        log,
+    ):
         yield Server(f"http://127.0.0.1:{port}/v1", name, seconds, log)
 
 
@@ -64,8 +71,8 @@ def running(
     environment: Mapping[str, str] | None = None,
     ready_within: float,
 ) -> Iterator[tuple[float, Path]]:
-    """A server process: waits until /health answers 200 on the loopback `port`, yields (seconds that it took, log file),
-    and stops the process at the end of the block. Raises ServerFailed with the end of the log."""
+    """A server process: waits until /health answers 200 on the loopback `port`, yields (seconds that it took, log
+    file), and stops the process at the end of the block. Raises ServerFailed with the end of the log."""
     with tempfile.TemporaryDirectory(prefix="mnemosmith-server-") as scratch:
         log = Path(scratch) / "server.log"
         with log.open("wb") as output:
@@ -97,12 +104,18 @@ def _wait_until_ready(process: subprocess.Popen[bytes], port: int, ready_within:
     while time.monotonic() - start < ready_within:
         if process.poll() is not None:
             raise ServerFailed(f"the server ended with exit status {process.returncode}; its log ends:\n{_tail(log)}")
-        with contextlib.suppress(OSError, urllib.error.URLError):
-            with opener.open(f"http://127.0.0.1:{port}/health", timeout=5) as reply:
-                if reply.status == 200:
-                    return time.monotonic() - start
+        if _healthy(opener, port):
+            return time.monotonic() - start
         time.sleep(0.25)
     raise ServerFailed(f"the server was not ready within {ready_within:g} s; its log ends:\n{_tail(log)}")
+
+
+def _healthy(opener: urllib.request.OpenerDirector, port: int) -> bool:
+    try:
+        with opener.open(f"http://127.0.0.1:{port}/health", timeout=5) as reply:
+            return bool(reply.status == 200)
+    except (OSError, http.client.HTTPException):  # not up yet; HTTP errors are OSErrors
+        return False
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

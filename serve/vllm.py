@@ -1,9 +1,10 @@
 """How vLLM serves an exported folder: the command line, a request that goes with it, and a server for the tests.
 
-Two settings matter and are easy to miss. No reasoning parser: it moves a guided answer out of `content`. And no free white
-space between JSON tokens: a weak model may otherwise print it until the token limit, within the grammar. vLLM up to 0.31
-takes the latter as "exactly one space after each comma and colon" with xgrammar, later versions and the guidance backend as
-"none"; guidance is named here since it means the same in all of them, and it is what `render` prints.
+Two settings matter and are easy to miss. No reasoning parser: it moves a guided answer out of `content`. And no free
+white space between JSON tokens: a weak model may otherwise print it until the token limit, within the grammar. vLLM
+up to 0.31 takes the latter as "exactly one space after each comma and colon" with xgrammar, later versions and the
+guidance backend as "none"; guidance is named here since it means the same in all of them, and it is what `render`
+prints.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ def serve_line(folder: Path, name: str | None = None, *, port: int = 8000) -> st
 def curl_line(
     folder: Path, extractor: Extractor[Any, Any], name: str | None = None, *, port: int = 8000, example: Any = None
 ) -> str:
-    """A request to that server for a shell. It names neither temperature nor template arguments: the folder's defaults are
-    training's. example: an input in its JSON form."""
+    """A request to that server for a shell. It names neither temperature nor template arguments: the folder's
+    defaults are training's. example: an input in its JSON form."""
     body = {
         "model": name or model_name(folder),
         "messages": extractor.messages(extractor.read_input(EXAMPLE if example is None else example)),
@@ -92,8 +93,9 @@ def run_server(
     max_model_len: int = 1024,
     ready_within: float = 600.0,
 ) -> Iterator[Server]:
-    """vLLM's server on this machine's CPU until the block ends, run by `python`, an interpreter that has vLLM. The CPU build
-    has no `vllm` command, hence the module. Raises InputError without that interpreter, ServerFailed where vLLM ends."""
+    """vLLM's server on this machine's CPU until the block ends, run by `python`, an interpreter that has vLLM. The
+    CPU build has no `vllm` command, hence the module. Raises InputError without that interpreter, ServerFailed where
+    vLLM ends."""
     if not python.is_file():
         raise InputError(f"{python} does not exist: it has to be the Python of an environment with vLLM.")
     port = port or free_port()

@@ -196,9 +196,9 @@ class Lives:
                 self._begin(second, second.id, relation, held[0].object, self._long_ago(days[0]))
         for before, after in zip(days, days[1:], strict=False):
             for person in (first, second):
-                for _ in range(self.rng.choice((1, 1, 2, 3))):
-                    gap = (after - before).days
-                    self._happen(person, before + timedelta(days=self.rng.randint(1, max(1, gap - 1))), used)
+                last = max(1, (after - before).days - 1)
+                for offset in sorted(self.rng.randint(1, last) for _ in range(self.rng.choice((1, 1, 2, 3)))):
+                    self._happen(person, before + timedelta(days=offset), used)
         return first, second
 
     def fresh(self, kind: str, used: set[str]) -> str | None:
@@ -241,8 +241,9 @@ class Lives:
                 fact = self._begin(person, person.id, relation, value, self._long_ago(day))
                 if relation == "have_pet":
                     self._name_pet(person, fact, used)
-        kins = ["have_sibling", "have_family", self.rng.choice(("have_children", "relationship"))]
-        kins += self.rng.choices(("have_sibling", "have_children", "have_family", "relationship", None, None), k=2)
+        kins: list[str | None] = ["have_sibling", "have_family", self.rng.choice(("have_children", "relationship"))]
+        more: list[str | None] = [*KIN, None, None]
+        kins += self.rng.choices(more, k=2)
         for kin in kins:
             if kin == "relationship" and any(r.kin and r.kin.relation == "relationship" for r in person.relatives):
                 kin = "have_family"
@@ -285,6 +286,9 @@ class Lives:
                 gone = self.rng.choice(held)
                 gone.valid_to = day
                 ended.append(gone)
+                for pet in person.pets:
+                    if pet.fact is gone:
+                        pet.naming.valid_to = day
             return bool(held)
 
         def begin(relation: str, value: str | None = None) -> None:

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
 from data_synthesis.world.grammar import Text, finish
 from data_synthesis.world.life import Fact, Lives, Person, session_days
-from data_synthesis.world.script import Mention, Move, Script
+from data_synthesis.world.script import Script
+from data_synthesis.world.telling import Mention, Move
 from data_synthesis.world.values import Values
 
 MAX_CONTEXT = 2
 EARLIER_CONTEXT = 0.4  # how often a window without context of its own takes along what was said just before
 
 
-@dataclass
+@dataclass(frozen=True)
 class Window:
-    """One row, with the skeletons of its turns (for the check between splits) and the phrasings that state its gold."""
+    """One row, the skeletons of its utterances (context too, for the check between splits), and how many of its facts
+    are stated by an ellipsis ("same here", "Ghent in my case").
+
+    The row's tags: phrasing (seen; unseen: a reserved phrasing states some of the gold; none: no gold), unseen_gold
+    (places of the gold items that reserved phrasings state), kind (of move), session (number).
+    """
 
     row: dict[str, Any]
     skeletons: tuple[str, ...]
-    stated: list[tuple[str, str, bool]] = field(default_factory=list)
+    elliptical: int
 
 
 @dataclass
@@ -79,7 +85,8 @@ def converse(
                 first = max(0, start - rng.choice((1, 1, 2)))
             first = max(first, start + move.focus - MAX_CONTEXT)
             context = turns[first : start + move.focus]
-            in_row = [m for m, _ in gold if m.in_row]
+            in_row = _distinct([(m, item) for m, item in gold if m.in_row])
+            unseen = [place for place, (mention, _) in enumerate(in_row) if mention.phrasing.reserved]
             row = {
                 "id": f"{group}-s{index}-r{len(conversation.windows):04d}",
                 "group": group,
@@ -87,16 +94,16 @@ def converse(
                     "context": [_bare(t) for t in context],
                     "turns": [_bare(t) for t in turns[start + move.focus :]],
                 },
-                "gold": _distinct([item for mention, item in gold if mention.in_row]),
-                "tags": {"phrasing": _phrasing_tag(in_row), "kind": move.kind, "session": index},
+                "gold": [item for _, item in in_row],
+                "tags": {
+                    "phrasing": "none" if not in_row else "unseen" if unseen else "seen",
+                    "unseen_gold": unseen,
+                    "kind": move.kind,
+                    "session": index,
+                },
             }
-            conversation.windows.append(
-                Window(
-                    row,
-                    tuple(skeletons[first:]),
-                    [(m.phrasing.relation, m.phrasing.form, m.phrasing.reserved) for m in in_row],
-                )
-            )
+            elliptical = sum(m.phrasing.form == "ellipsis" for m, _ in in_row)
+            conversation.windows.append(Window(row, tuple(skeletons[first:]), elliptical))
     for person in people:
         for fact in _all_facts(person):
             conversation.record["facts"].append(_fact(fact, person, support, retraction))
@@ -124,21 +131,12 @@ def _gold(move: Move, texts: list[Text], ids: list[str]) -> list[tuple[Mention, 
     return [(mention, item) for _, _, _, mention, item in placed]
 
 
-def _distinct(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    seen: set[tuple[str, str, str]] = set()
-    kept = []
-    for item in items:
-        key = (item["subject"], item["relation"], item["object"])
-        if key not in seen:
-            seen.add(key)
-            kept.append(item)
-    return kept
-
-
-def _phrasing_tag(mentions: list[Mention]) -> str:
-    if not mentions:
-        return "none"
-    return "unseen" if any(m.phrasing.reserved for m in mentions) else "seen"
+def _distinct(items: list[tuple[Mention, dict[str, Any]]]) -> list[tuple[Mention, dict[str, Any]]]:
+    """The first mention of every triplet."""
+    first: dict[tuple[str, str, str], tuple[Mention, dict[str, Any]]] = {}
+    for mention, item in items:
+        first.setdefault((item["subject"], item["relation"], item["object"]), (mention, item))
+    return list(first.values())
 
 
 def _bare(turn: dict[str, Any]) -> dict[str, str]:

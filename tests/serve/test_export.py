@@ -276,11 +276,11 @@ def test_wrong_file_fails_before_any_model_is_loaded(
 def test_failed_export_keeps_the_folder_under_another_name_and_exits_1(
     lora: Path, changed_run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A template that reads `documents` cannot be given a default: transformers always defines it, as none."""
-    folder = changed_run(chat_template_kwargs={"documents": "on", "enable_thinking": False})
+    """A template cannot be given a default for `eos_token`: the tokenizer always defines it."""
+    folder = changed_run(chat_template_kwargs={"eos_token": "!", "enable_thinking": False})
     template = (folder / "chat_template.jinja").read_text()
     (folder / "chat_template.jinja").unlink()
-    (folder / "chat_template.jinja").write_text(template + "{% if documents %}!{% endif %}")
+    (folder / "chat_template.jinja").write_text(template + "{{ eos_token }}")
     status = run(arguments(str(folder), str(tmp_path / "out"), "--compare-rows", "2"))
     assert status == 1
     assert "prompt ids without template kwargs differ" in capsys.readouterr().err
