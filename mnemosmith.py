@@ -37,7 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         near = difflib.get_close_matches(arguments[0], COMMANDS, n=1)
         print(
-            f"error: there is no command {arguments[0]!r}" + (f"; did you mean `{near[0]}`?" if near else ".") + f"\n\n{_help()}",
+            f"error: there is no command {arguments[0]!r}"
+            + (f"; did you mean `{near[0]}`?" if near else ".")
+            + f"\n\n{_help()}",
             file=sys.stderr,
         )
         return 2
@@ -48,7 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run: Callable[[argparse.Namespace], int] = module.run
     module.add_arguments(parser)
     if getattr(module, "TAKES_OVERRIDES", False):  # a recipe's own keys follow: --learning_rate 1e-4
-        parsed, parsed.overrides = parser.parse_known_args(arguments[1:])
+        parsed, overrides = parser.parse_known_args(arguments[1:])
+        parsed.overrides = overrides
     else:
         parsed = parser.parse_args(arguments[1:])
     return run(parsed)

@@ -112,7 +112,14 @@ def stages(out: Path) -> list[Stage]:
         Stage(
             "serve",
             "an OpenAI-compatible server on the export, and one extraction from it",
-            ("extract", "SERVER", "--folder", str(export), "--json", *(p for line in EXAMPLE for p in ("--text", line))),
+            (
+                "extract",
+                "SERVER",
+                "--folder",
+                str(export),
+                "--json",
+                *(p for line in EXAMPLE for p in ("--text", line)),
+            ),
             (export / "extractor.json", export / "config.json"),
             out / "logs/serve.log",
             ("extractors", "serve"),
@@ -146,7 +153,9 @@ def run(args: argparse.Namespace) -> int:
         began = time.monotonic()
         code = _run_stage(args.out, stage)
         if code:
-            print(f"error: {stage.name} failed (exit {code}); its output is in {_log(args.out, stage)}.", file=sys.stderr)
+            print(
+                f"error: {stage.name} failed (exit {code}); its output is in {_log(args.out, stage)}.", file=sys.stderr
+            )
             return 1
         seconds = time.monotonic() - began
         _write_state(args.out, stage, _inputs_digest(stage), seconds)
@@ -274,7 +283,11 @@ def write_quickstart_report(out: Path, walk: Sequence[Stage]) -> dict[str, Any]:
         [
             Headline(
                 [
-                    (f"{trained.value:.2f}", "triplet F1, trained", f"n = {trained.n}, 95% {trained.low:.2f} to {trained.high:.2f}"),
+                    (
+                        f"{trained.value:.2f}",
+                        "triplet F1, trained",
+                        f"n = {trained.n}, 95% {trained.low:.2f} to {trained.high:.2f}",
+                    ),
                     (f"{five.value:.2f}", "untrained, five shots", f"zero-shot {zero.value:.2f}"),
                     (f"{tfidf.value:.2f}", "best classic baseline", f"nearest neighbour {nearest.value:.2f}"),
                     (f"{sum(steps.values()) / 60:.1f} min", "all stages", f"training {steps['train'] / 60:.1f} min"),
@@ -323,14 +336,24 @@ def _record(out: Path, report: dict[str, Any]) -> None:
     from eval.evaluate import read_result
     from eval.results import record
 
-    where = {"command": "make quickstart", "data": "simulated persona world, held-out people", "model": "SmolLM2-135M-Instruct"}
-    for name, folder in (("base", "five-shots"), ("trained", "trained")):
-        score = read_result(out / "eval" / folder / "model").metrics["f1"]
-        record(f"quickstart.triplets.f1.{name}", score.value, n=score.n, interval=(score.low, score.high), **where)
-    for name in ("tfidf_linear", "minilm_nn"):
-        score = read_result(out / "eval/baselines" / name).metrics["f1"]
-        record(f"quickstart.triplets.f1.{name}", score.value, n=score.n, interval=(score.low, score.high), **where)
-    record("quickstart.seconds", report["stages"]["triplets"]["seconds"], **where, note="all stages, after installation")
+    where: dict[str, Any] = {
+        "command": "make quickstart",
+        "data": "simulated persona world, held-out people",
+        "model": "SmolLM2-135M-Instruct",
+    }
+    folders = {
+        "base": "five-shots/model",
+        "trained": "trained/model",
+        "tfidf_linear": "baselines/tfidf_linear",
+        "minilm_nn": "baselines/minilm_nn",
+    }
+    for name, folder in folders.items():
+        score = read_result(out / "eval" / folder).metrics["f1"]
+        interval = None if score.low is None or score.high is None else (score.low, score.high)
+        record(f"quickstart.triplets.f1.{name}", score.value, n=score.n, interval=interval, **where)
+    record(
+        "quickstart.seconds", report["stages"]["triplets"]["seconds"], **where, note="all stages, after installation"
+    )
     difference = report["export_proof"].get("max_logit_diff")
     if difference is not None:
         record("export.max_logit_diff", difference, **where, note="merged folder against base + adapter, fp32")

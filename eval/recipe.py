@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from recipes.keys import EXTRACTORS, Key
-from recipes.loader import COMMAND_LINE, RecipeError, _in_order, _read_file
+from recipes.loader import COMMAND_LINE, RecipeError, in_order, read_yaml
 from recipes.values import BadValue, check_value, show
 
 BASELINES = ("tfidf_linear", "minilm_nn", "minilm_nn_slots")
@@ -95,7 +95,7 @@ class EvalRecipe:
 
 def load_eval_recipe(path: Path, overrides: Mapping[str, str] | None = None) -> EvalRecipe:
     """The recipe at `path` with the command line's `overrides` (values as typed) on top. Raises RecipeError."""
-    raw, lines, problems = _read_file(path)
+    raw, lines, problems = read_yaml(path)
     for name, text in (overrides or {}).items():
         raw[name] = _typed(KEYS[name], text)
         lines[name] = COMMAND_LINE
@@ -119,7 +119,7 @@ def load_eval_recipe(path: Path, overrides: Mapping[str, str] | None = None) -> 
     if "model" not in faulty:
         problems += [(lines.get(name), message) for name, message in _contradictions(values) if name not in faulty]
     if problems:
-        raise RecipeError(str(path), _in_order(problems))
+        raise RecipeError(str(path), in_order(problems))
     return EvalRecipe(**{**values, "baselines": tuple(values.get("baselines", ()))})
 
 

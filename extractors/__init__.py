@@ -34,4 +34,13 @@ def extractor_from_json(data: Mapping[str, Any]) -> Extractor[Any, Any]:
     return extractor
 
 
-__all__ = ["EXTRACTORS", "Decoding", "ExtractionError", "Extractor", "InputError", "Message", "extractor_from_json", "load_extractor"]
+__all__ = [
+    "EXTRACTORS",
+    "Decoding",
+    "ExtractionError",
+    "Extractor",
+    "InputError",
+    "Message",
+    "extractor_from_json",
+    "load_extractor",
+]

@@ -1,9 +1,9 @@
 """List, show and validate recipes.
 
-    mnemosmith recipes list                 every training recipe in the tree with its first line
-    mnemosmith recipes show RECIPE          the resolved recipe, defaults of ours written out
-    mnemosmith recipes validate [RECIPE …]  check them all, or those named; every error at once
-    mnemosmith recipes key NAME             what a key means, its type and default
+mnemosmith recipes list                 every training recipe in the tree with its first line
+mnemosmith recipes show RECIPE          the resolved recipe, defaults of ours written out
+mnemosmith recipes validate [RECIPE …]  check them all, or those named; every error at once
+mnemosmith recipes key NAME             what a key means, its type and default
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), environ: Mapping[str,
     error of file and command line together.
     """
     path = Path(path)
-    raw, lines, problems = _read_file(path)
+    raw, lines, problems = read_yaml(path)
     for name, value in _read_overrides(overrides, problems).items():
         raw[name] = value
         lines[name] = COMMAND_LINE
@@ -136,7 +136,7 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), environ: Mapping[str,
     for name, message in cross_field_problems(values, keys, frozenset(invalid | meant), environ):
         problems.append((lines.get(name), message))
     if problems:
-        raise RecipeError(str(path), _in_order(problems))
+        raise RecipeError(str(path), in_order(problems))
     return Recipe(path, {**{name: key.default for name, key in OUR_KEYS.items()}, **values})
 
 
@@ -153,7 +153,7 @@ def parse_overrides(arguments: Sequence[str]) -> dict[str, Any]:
         except BadValue as error:
             problems.append((COMMAND_LINE, f"`{name}` is {show(value)}{error}"))
     if problems:
-        raise RecipeError("overrides", _in_order(problems))
+        raise RecipeError("overrides", in_order(problems))
     return overrides
 
 
@@ -290,7 +290,7 @@ def _read_overrides(arguments: Sequence[str], problems: list[Problem]) -> dict[s
     return overrides
 
 
-def _read_file(path: Path) -> tuple[dict[str, Any], dict[str, int | str], list[Problem]]:
+def read_yaml(path: Path) -> tuple[dict[str, Any], dict[str, int | str], list[Problem]]:
     """The file's top level, the line of each key, and its duplicates. Raises RecipeError where there is no mapping."""
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -361,7 +361,7 @@ def _duplicates(node: yaml.Node, seen_nodes: set[int]) -> list[Problem]:
     return problems
 
 
-def _in_order(problems: Sequence[Problem]) -> list[str]:
+def in_order(problems: Sequence[Problem]) -> list[str]:
     """File errors by line, then those of the command line, then those of the recipe as a whole."""
 
     def rank(problem: Problem) -> tuple[int, int]:

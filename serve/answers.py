@@ -14,10 +14,7 @@ from typing import Any, Generic
 from extractors.contract import ExtractionError, Extractor, Input, Message, Output
 from extractors.jsontext import excerpt
 
-SEPARATORS = (
-    ", ",
-    ": ",
-)  # the white space that `render` prints between JSON tokens, the only one guided decoding admits
+SEPARATORS = (", ", ": ")  # between the JSON tokens of `render`; guided decoding admits no other white space
 
 
 @dataclass(frozen=True)
@@ -52,11 +49,7 @@ def read_answer(
     value = extractor.parse(text)
     if reason == "length":
         partial = value.partial if isinstance(value, ExtractionError) else value
-        detail = (
-            f"the answer was cut off after {completion_tokens} tokens"
-            if completion_tokens
-            else "the answer was cut off"
-        )
+        detail = "the answer was cut off" + (f" after {completion_tokens} tokens" if completion_tokens else "")
         value = ExtractionError("truncated", len(text), excerpt(text, len(text)), detail, partial=partial)
     elif reason == "content_filter":
         value = ExtractionError("content_filter", 0, excerpt(text, 0), "the server withheld the answer")

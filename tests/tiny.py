@@ -1,5 +1,4 @@
-"""Tiny chat models with random weights, made on the spot: real architectures, a real BPE tokenizer, real chat
-templates.
+"""Tiny chat models with random weights: real architectures, a real BPE tokenizer, real chat templates.
 
 They load and train in seconds, and vLLM serves them too (`head_dim` 32 is the smallest that its CPU kernels take).
 Their folders look like the ones people download: ChatML special tokens with an end of turn that differs from the
@@ -21,19 +20,19 @@ CHATML_TEMPLATE = (
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
 _TEMPLATES = {"qwen3": "qwen3", "llama": "chatml", "qwen3_5": "qwen3_5_think"}
-_TEXT =""" system user assistant Extract (subject, relation, object) triplets as JSON. Extract triplets from the
-following dialogue: You are an expert in knowledge graph construction. The subject is the speaker's label or the name
-of the person. Mia: I finally adopted a cat, Pixel. Tom: That is great, I have two dogs and a brother in Lisbon. Ana:
-I love jazz. [{"subject": "Mia", "relation": "have_pet", "object": "cat"}, {"subject": "Tom", "relation": "have_pet",
-"object": "dogs"}] [{"subject": "Ana", "relation": "favorite_music", "object": "jazz"}, {"subject": "Tom", "relation":
-"has_profession", "object": "nurse"}] [] {"subject": "Speaker A", "relation": "live_in_general", "object": "Lisbon"}
-her his their my we
+_TEXT = """
+system user assistant Extract (subject, relation, object) triplets as JSON.
+Extract triplets from the following dialogue: You are an expert in knowledge graph construction.
+The subject is the speaker's label or the name of the person or thing spoken of.
+Mia: I finally adopted a cat, Pixel. Tom: That is great, I have two dogs and a brother in Lisbon. Ana: I love jazz.
+[{"subject":"Mia","relation":"have_pet","object":"cat"},{"subject":"Tom","relation":"have_pet","object":"dogs"}]
+[{"subject":"Ana","relation":"favorite_music","object":"jazz"}] [{"subject": "Tom", "relation": "has_profession",
+"object": "nurse"}, {"subject": "Speaker A", "relation": "live_in_general", "object": "Lisbon"}] [] her his their my we
 """
 
 
 def chat_template(name: str) -> str:
-    """A chat template: `chatml` (no thinking), or one that ships with trl, such as `qwen3`, `qwen3_5_think`,
-    `llama3`."""
+    """A chat template: `chatml` (no thinking), or one that ships with trl: `qwen3`, `qwen3_5_think`, `llama3`, …"""
     if name == "chatml":
         return CHATML_TEMPLATE
     spec = importlib.util.find_spec("trl")
@@ -42,8 +41,7 @@ def chat_template(name: str) -> str:
 
 
 def make_tiny_tokenizer(template: str = "qwen3", vocab_size: int = 512) -> Any:
-    """A byte-level BPE tokenizer for any text, trained on a few lines; `<|im_end|>` is eos, `<|endoftext|>` is
-    padding."""
+    """A byte-level BPE tokenizer, trained on a few lines, for any text; eos `<|im_end|>`, padding `<|endoftext|>`."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -57,9 +55,8 @@ def make_tiny_tokenizer(template: str = "qwen3", vocab_size: int = 512) -> Any:
         show_progress=False,
     )
     backend.train_from_iterator(_TEXT.splitlines(), trainer)
-    backend.add_tokens(
-        [AddedToken(token, special=False, normalized=False) for token in THINK_TOKENS]
-    )  # as Qwen3 has them
+    thinking = [AddedToken(token, special=False, normalized=False) for token in THINK_TOKENS]  # no specials, as in Qwen3
+    backend.add_tokens(thinking)
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=backend,
         eos_token="<|im_end|>",

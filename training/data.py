@@ -56,7 +56,9 @@ class Encoded:
     dropped: list[str]
 
 
-def load_split(values: Mapping[str, Any], extractor: Extractor[Any, Any], split: str) -> tuple[list[Row[Any, Any]], list[Source]]:
+def load_split(
+    values: Mapping[str, Any], extractor: Extractor[Any, Any], split: str
+) -> tuple[list[Row[Any, Any]], list[Source]]:
     """Rows of one split of a recipe's `dataset_name`, or of its `datasets` mixture (`fraction` or `rows` of each, drawn
     with the recipe's seed). Raises InputError for bad rows, and for an id that two datasets share."""
     parts = values.get("datasets") or [{"path": values["dataset_name"]}]
@@ -75,7 +77,9 @@ def load_split(values: Mapping[str, Any], extractor: Extractor[Any, Any], split:
             taken = [read[i] for i in kept]
         for row in taken:
             if row.id in owner:
-                raise InputError(f"row id {row.id!r} stands in {owner[row.id]} and in {path}; ids are unique in a mixture.")
+                raise InputError(
+                    f"row id {row.id!r} stands in {owner[row.id]} and in {path}; ids are unique in a mixture."
+                )
             owner[row.id] = str(path)
         rows += taken
         sources.append(Source(str(path), split, sha256(path), len(taken), len(read)))
@@ -97,7 +101,9 @@ def end_of_turn(tokenizer: Any, template_kwargs: Mapping[str, Any]) -> int:
         [{"role": "user", "content": "?"}, {"role": "assistant", "content": mark}], tokenize=False, **template_kwargs
     )
     after = tokenizer.encode(rendered.rpartition(mark)[2], add_special_tokens=False)
-    special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special} | set(tokenizer.all_special_ids)
+    special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special} | set(
+        tokenizer.all_special_ids
+    )
     if not after or after[0] not in special:
         raise InputError(
             f"the chat template of {tokenizer.name_or_path} does not close an assistant turn with a special token, so a "
@@ -118,7 +124,9 @@ def prompt_ids(tokenizer: Any, extractor: Extractor[Any, Any], value: Any) -> li
     return list(ids)
 
 
-def encode(rows: Sequence[Row[Any, Any]], extractor: Extractor[Any, Any], tokenizer: Any, max_length: int | None) -> Encoded:
+def encode(
+    rows: Sequence[Row[Any, Any]], extractor: Extractor[Any, Any], tokenizer: Any, max_length: int | None
+) -> Encoded:
     """Tokenise rows. A row longer than `max_length` is never cut (half a JSON array teaches a model not to finish), it is
     set apart by its id."""
     end = end_of_turn(tokenizer, extractor.decoding.chat_template_kwargs)

@@ -113,7 +113,8 @@ def check_resumable(recipe: Recipe, output: Path) -> None:
     if changed:
         shown = "; ".join(f"`{key}` was {before.get(key)!r} and is {now.get(key)!r}" for key in changed)
         raise InputError(
-            f"{output} holds checkpoints of another recipe: {shown}. Put the values back to go on, or choose another `output_dir`."
+            f"{output} holds checkpoints of another recipe: {shown}. Put the values back to go on, or choose another "
+            "`output_dir`."
         )
 
 

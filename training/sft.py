@@ -31,14 +31,20 @@ from training.record import RunError, check_resumable, last_checkpoint, read_rec
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train, or show what would be trained. Exit codes: 0 done, 2 bad recipe or input, 1 failed run."""
-    parser = argparse.ArgumentParser(prog="training.sft", description="Fine-tune an extractor (TRL SFTTrainer).", allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        prog="training.sft", description="Fine-tune an extractor (TRL SFTTrainer).", allow_abbrev=False
+    )
     parser.add_argument("--config", type=Path, required=True, help="the recipe (YAML)")
-    parser.add_argument("--dry-run", action="store_true", help="show rows, loss mask, statistics and cost; train nothing")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show rows, loss mask, statistics and cost; train nothing"
+    )
     known, overrides = parser.parse_known_args(arguments)
     try:
         recipe = load_recipe(known.config, overrides)
         if recipe.method != "sft":
-            raise InputError(f"`method` is {recipe.method}: this is training.sft; use `mnemosmith train {known.config}`.")
+            raise InputError(
+                f"`method` is {recipe.method}: this is training.sft; use `mnemosmith train {known.config}`."
+            )
         extractor = load_extractor(recipe.extractor, recipe.extractor_options)
         if known.dry_run:
             return dry_run(recipe, extractor)
@@ -174,7 +180,9 @@ def load_tokenizer(recipe: Recipe, model_path: str) -> Any:
 
     values = recipe.values
     tokenizer = AutoTokenizer.from_pretrained(
-        model_path, revision=values.get("model_revision", "main"), trust_remote_code=values.get("trust_remote_code", False)
+        model_path,
+        revision=values.get("model_revision", "main"),
+        trust_remote_code=values.get("trust_remote_code", False),
     )
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
@@ -216,14 +224,19 @@ def run_figures(
 
     done = int(checkpoint.name.rpartition("-")[2]) if checkpoint else 0
     rows_seen = (steps - done) * args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size
-    rows_seen = min(rows_seen, math.ceil(args.num_train_epochs) * len(encoded.examples)) if args.max_steps <= 0 else rows_seen
+    rows_seen = (
+        min(rows_seen, math.ceil(args.num_train_epochs) * len(encoded.examples)) if args.max_steps <= 0 else rows_seen
+    )
     stats = token_statistics(encoded)
     if torch.cuda.is_available() and not args.use_cpu:
         peak, device = int(torch.cuda.max_memory_allocated()), torch.cuda.get_device_name()
     else:
         import resource
 
-        peak, device = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, f"cpu, {torch.get_num_threads()} threads"
+        peak, device = (
+            resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            f"cpu, {torch.get_num_threads()} threads",
+        )
     return {
         "seconds": seconds,
         "seconds_per_step": seconds / max(1, steps - done),
@@ -262,7 +275,8 @@ def dry_run(recipe: Recipe, extractor: Extractor[Any, Any]) -> int:
     epochs = values.get("num_train_epochs", 3.0)
     per_epoch = max(1, math.ceil(math.ceil(stats["rows"] / (batch * world)) / accumulation))
     steps = values["max_steps"] if values.get("max_steps", -1) > 0 else math.ceil(per_epoch * epochs)
-    print(f"\n# Steps\n  {steps} = {per_epoch} an epoch x {epochs:g}, batch {batch} x {accumulation} accumulated x {world} processes")
+    print(f"\n# Steps\n  {steps} = {per_epoch} an epoch x {epochs:g}")
+    print(f"  batch {batch} x {accumulation} accumulated x {world} processes")
 
     print("\n# Memory of one process (estimate)")
     print(memory_estimate(recipe, model_path, batch, stats))
@@ -280,13 +294,16 @@ def memory_estimate(recipe: Recipe, model_path: str, batch: int, stats: dict[str
 
     values = recipe.values
     config = AutoConfig.from_pretrained(model_path, revision=values.get("model_revision", "main")).to_dict()
+    four_bit = values.get("load_in_4bit")
     try:
         parts = training_memory(
             config,
-            quantization="nf4" if values.get("load_in_4bit") else None,
+            quantization=None if not four_bit else "nf4-double" if values.get("use_bnb_nested_quant") else "nf4",
             dtype=values.get("dtype", "float32"),
-            lora_r=values.get("lora_r", 16) if values.get("use_peft") else 0,
-            targets=values.get("lora_target_modules"),
+            lora_r=values.get("lora_r", 16),
+            targets=values.get("lora_target_modules") or ("q_proj", "v_proj"),  # PEFT's default for these families
+            full=not values.get("use_peft"),
+            lora_dropout=values.get("lora_dropout", 0.05),
             batch_size=batch,
             length=int(stats["row_tokens"]["max"]),
             gradient_checkpointing=values.get("gradient_checkpointing", True),
@@ -302,9 +319,15 @@ def time_estimate(recipe: Recipe, tokens: float) -> str:
     same = ("model_name_or_path", "load_in_4bit", "use_peft", "use_cpu", "dtype", "gradient_checkpointing")
     for path in sorted(output.parent.glob("*/run.json"), key=lambda p: p.stat().st_mtime, reverse=True):
         past = read_record(path.parent)
-        if past and past.get("status") == "finished" and all(past["recipe"].get(k) == recipe.values.get(k) for k in same):
+        if (
+            past
+            and past.get("status") == "finished"
+            and all(past["recipe"].get(k) == recipe.values.get(k) for k in same)
+        ):
             speed = past["figures"]["tokens_per_s"]
-            return f"  about {tokens / speed / 60:.0f} minutes: {tokens:.0f} tokens at the {speed:.0f}/s of {path.parent}"
+            return (
+                f"  about {tokens / speed / 60:.0f} minutes: {tokens:.0f} tokens at the {speed:.0f}/s of {path.parent}"
+            )
     return f"  unknown: {tokens:.0f} tokens, and no finished run of this model and device in {output.parent}"
 
 

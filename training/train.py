@@ -16,7 +16,9 @@ METHODS = {"sft": "training.sft"}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recipe", type=Path, help="the recipe (YAML)")
-    parser.add_argument("--dry-run", action="store_true", help="show rows, loss mask, statistics and cost; train nothing")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="show rows, loss mask, statistics and cost; train nothing"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -13,7 +13,7 @@ from trl import SFTTrainer
 from training.record import RunError
 
 
-class GuardedSFTTrainer(SFTTrainer):
+class GuardedSFTTrainer(SFTTrainer):  # type: ignore[misc]
     """Raises RunError at the first non-finite loss or gradient norm that is logged, and before any save of weights of
     which a trainable one is not finite (a checkpoint of NaNs would be resumed from without a word)."""
 
@@ -30,7 +30,9 @@ class GuardedSFTTrainer(SFTTrainer):
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
         for name, parameter in self.model.named_parameters():
             if parameter.requires_grad and parameter.numel() and not torch.isfinite(parameter).all():
-                raise RunError(f"{name} is not finite at step {self.state.global_step}; it was not saved. Lower `learning_rate`.")
+                raise RunError(
+                    f"{name} is not finite at step {self.state.global_step}; it was not saved. Lower `learning_rate`."
+                )
         super().save_model(output_dir, _internal_call)
 
 

@@ -119,7 +119,10 @@ def _gold(move: Move, texts: list[Text], ids: list[str]) -> list[tuple[Mention, 
             for number, text in enumerate(texts)
             if mention.key and mention.key in text.spans
         ]
-        turn, offset, value = spans[0] if spans else (mention.evidence[-1], 0, mention.fact.object)
+        if spans:
+            turn, offset, value = spans[0]
+        else:  # "same here": the object as it is written in the turn that it refers to
+            turn, offset, value = mention.evidence[-1], 0, _as_written(mention.fact.object, texts)
         item = {
             "subject": mention.subject,
             "relation": mention.fact.relation,
@@ -129,6 +132,14 @@ def _gold(move: Move, texts: list[Text], ids: list[str]) -> list[tuple[Mention, 
         placed.append((turn, offset, order, mention, item))
     placed.sort(key=lambda entry: entry[:3])
     return [(mention, item) for _, _, _, mention, item in placed]
+
+
+def _as_written(value: str, texts: list[Text]) -> str:
+    for text in texts:
+        at = text.plain.casefold().find(value.casefold())
+        if at >= 0:
+            return text.plain[at : at + len(value)]
+    raise ValueError(f"{value!r} stands in none of the turns that refer to it.")
 
 
 def _distinct(items: list[tuple[Mention, dict[str, Any]]]) -> list[tuple[Mention, dict[str, Any]]]:

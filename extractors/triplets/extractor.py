@@ -141,7 +141,10 @@ class TripletExtractor(Extractor[Dialogue, tuple[Triplet, ...]]):
             suffix = texts["relations_closed" if self.closed else "relations_open"]
         return {
             "messages": [
-                {"role": "system", "content": texts["system"] + suffix.replace("{relations}", ", ".join(self.relations))},
+                {
+                    "role": "system",
+                    "content": texts["system"] + suffix.replace("{relations}", ", ".join(self.relations)),
+                },
                 {"role": "user", "content": texts["user"]},
             ],
             "turn": "{speaker}: {text}",
@@ -176,7 +179,10 @@ class TripletExtractor(Extractor[Dialogue, tuple[Triplet, ...]]):
         items = _items(found.value)
         if items is None:
             return ExtractionError(
-                "schema", found.start, excerpt(text, found.start), f"a JSON array of objects is due, not {found.value!r:.60}"
+                "schema",
+                found.start,
+                excerpt(text, found.start),
+                f"a JSON array of objects is due, not {found.value!r:.60}",
             )
         read = [self._triplet(item) for item in items]
         good = tuple(item for item in read if isinstance(item, Triplet))
@@ -208,7 +214,9 @@ class TripletExtractor(Extractor[Dialogue, tuple[Triplet, ...]]):
 
     @property
     def json_schema(self) -> dict[str, Any]:
-        text = {"type": "string"}  # xgrammar, also vLLM's, admits no escaped quote in a string with minLength or maxLength
+        text = {
+            "type": "string"
+        }  # xgrammar, also vLLM's, admits no escaped quote in a string with minLength or maxLength
         relation = {"type": "string", "enum": list(self.relations)} if self.closed else text
         return {
             "type": "array",
@@ -270,7 +278,8 @@ def _items(value: Any) -> list[Any] | None:
 def _looks_like_triplets(value: Any) -> bool:
     items = _items(value)
     return items is not None and all(
-        isinstance(item, dict) and set(FIELDS) & set(item) or isinstance(item, list) and len(item) == 3 for item in items
+        isinstance(item, dict) and set(FIELDS) & set(item) or isinstance(item, list) and len(item) == 3
+        for item in items
     )
 
 

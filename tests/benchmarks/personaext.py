@@ -48,7 +48,16 @@ def main() -> int:
         prepare(data)
     mixture = f"[{{path: {data}, rows: {args.rows}}}]"
     run = args.out / f"run-{args.rows}x{args.epochs:g}"
-    overrides = ["--dataset_name", "null", "--datasets", mixture, "--num_train_epochs", str(args.epochs), "--output_dir", str(run)]
+    overrides = [
+        "--dataset_name",
+        "null",
+        "--datasets",
+        mixture,
+        "--num_train_epochs",
+        str(args.epochs),
+        "--output_dir",
+        str(run),
+    ]
     if cpu_has_bf16():  # mixed precision: fp32 weights, bf16 matrix products, twice as fast where the CPU has them
         overrides += ["--bf16", "true"]
     recipe = load_recipe(RECIPE, overrides)
@@ -74,7 +83,10 @@ def main() -> int:
             }
             evaluate(answers, test, extractor, folder, meta)
         result = read_result(folder)
-        shown = ", ".join(f"{m} {result.metrics[m].value:.3f} [{result.metrics[m].low:.3f}, {result.metrics[m].high:.3f}]" for m in FIGURES)
+        shown = ", ".join(
+            f"{m} {result.metrics[m].value:.3f} [{result.metrics[m].low:.3f}, {result.metrics[m].high:.3f}]"
+            for m in FIGURES
+        )
         print(f"{name}: {shown}", flush=True)
         return result
 
@@ -113,7 +125,9 @@ def main() -> int:
                     interval=(score.low, score.high),
                     command=f"python tests/benchmarks/personaext.py --rows {args.rows} --epochs {args.epochs:g} --record",
                     data=f"PersonaExt, {len(train)} training rows, test split by utterance",
-                    model=f"SmolLM2-135M-Instruct, full fine-tuning, {args.epochs:g} epochs" if name == "model" else name,
+                    model=f"SmolLM2-135M-Instruct, full fine-tuning, {args.epochs:g} epochs"
+                    if name == "model"
+                    else name,
                 )
     return 0
 

@@ -55,7 +55,9 @@ def trained_model(base: Path, dtype: str = "float32", **lora: Any) -> Any:
 
     model = AutoModelForCausalLM.from_pretrained(base, dtype=getattr(torch, dtype))
     settings = {"r": 4, "lora_alpha": 8, "target_modules": "all-linear", "task_type": "CAUSAL_LM"} | lora
-    model = get_peft_model(model, LoraConfig(**settings))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = get_peft_model(model, LoraConfig(**settings))
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for name, parameter in model.named_parameters():

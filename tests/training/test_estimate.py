@@ -209,8 +209,8 @@ def peak_of_a_step(config: dict[str, Any], dtype: str, full: bool, checkpointing
 def test_activations_are_estimated_close_to_what_a_step_holds(
     family: str, checkpointing: bool, dtype: str, full: bool
 ) -> None:
-    config = {"model_type": family, "num_hidden_layers": 6, **TINY}
-    tokens = 2048
+    config = {"model_type": family, "num_hidden_layers": 4, **TINY}
+    tokens = 512
     estimate = training_memory(
         config,
         quantization=None,
