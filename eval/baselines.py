@@ -113,6 +113,9 @@ class TfidfLinear:
 
     def _fit(self, rows: Sequence[TripletRow]) -> None:
         self._relations = _RelationModel(self._single, self.seed).fit(rows)
+        named = [(t.subject, _owned(t.subject, _speakers(row.input))) for row in rows for t in row.gold]
+        common = [owned is not None for subject, owned in named if owned is not None or subject[0].islower()]
+        self._name_owners = sum(common) > len(common) / 2  # rows say "Mia's sister", not "sister" or "my sister"
         self._objects = _Tagger(self._object_cases(rows))
         self._subjects = _Tagger(self._subject_cases(rows))
 
@@ -159,7 +162,10 @@ class TfidfLinear:
         for (number, relation, p, span), row_scores in zip(objects, scores, strict=True):
             (subject,) = _spans(tokens[number], row_scores, several=False)
             dialogue = inputs[number]
-            triplet = Triplet(_text(dialogue, tokens[number], subject), relation, _text(dialogue, tokens[number], span))
+            who, what = _text(dialogue, tokens[number], subject), _text(dialogue, tokens[number], span)
+            if self._name_owners and tokens[number][subject[0]].form == "word":
+                who = f"{_owner(dialogue, tokens[number], subject[0])}'s {who}"
+            triplet = Triplet(who, relation, what)
             if triplet not in [other for _, other in found[number]]:
                 found[number].append((p, triplet))
         return found
@@ -178,9 +184,31 @@ class TfidfLinear:
         for row in rows:
             tokens = _tokens(row.input)
             for triplet in row.gold:
-                spans, marked = _find(tokens, triplet.object), _places(tokens, triplet.subject)
+                owned = _owned(triplet.subject, _speakers(row.input))
+                spans, marked = _find(tokens, triplet.object), _places(tokens, owned or triplet.subject)
                 if marked:
                     yield (tokens, triplet.relation, spans[-1] if spans else range(0)), marked
+
+
+def _owned(value: str, speakers: Sequence[str]) -> str | None:
+    """`sister` of `Mia's sister`, when Mia speaks in the dialogue."""
+    for speaker in speakers:
+        if value.startswith(f"{speaker}'s ") and len(value) > len(speaker) + 3:
+            return value[len(speaker) + 3 :]
+    return None
+
+
+def _owner(dialogue: Dialogue, tokens: Sequence[_Token], place: int) -> str:
+    """Whose sister it is: the speaker's, or after "your" the other speaker's."""
+    speaker = (*dialogue.context, *dialogue.turns)[tokens[place].turn].speaker
+    others = [label for label in _speakers(dialogue) if label != speaker]
+    return others[0] if others and tokens[place - 1].word == "your" else speaker
+
+
+def _speakers(dialogue: Dialogue) -> list[str]:
+    """Speaker labels, the last turn's first: it is the one that is extracted from."""
+    turns = (*reversed(dialogue.turns), *reversed(dialogue.context))
+    return list(dict.fromkeys(turn.speaker for turn in turns))
 
 
 class _RelationModel:
@@ -214,7 +242,7 @@ class _RelationModel:
             self._views.append((_context_text, word_grams()))
         features = hstack([view.fit_transform([text(row.input) for row in rows]) for text, view in self._views]).tocsr()
         if self._single:
-            self._model: Any = LogisticRegression(C=30, tol=3e-4, max_iter=300, random_state=self._seed)
+            self._model: Any = LogisticRegression(C=30, tol=1e-3, max_iter=200, random_state=self._seed)
             self._model.fit(features, [row.gold[0].relation for row in rows])
             self._names = [str(name) for name in self._model.classes_]
         else:
@@ -404,6 +432,9 @@ class NearestNeighbour:
         def value(text: str) -> str:
             if text in speakers:
                 return speakers[text]
+            owned = _owned(text, list(speakers))
+            if owned is not None:
+                return f"{speakers[text[: -len(owned) - 3]]}'s {value(owned)}"
             if not self.slot_filling or _find(here, text):
                 return text
             for run in reversed(_find(there, text)):
@@ -414,12 +445,6 @@ class NearestNeighbour:
 
         moved = [Triplet(value(t.subject), t.relation, value(t.object)) for t in neighbour.gold]
         return tuple(dict.fromkeys(moved))
-
-
-def _speakers(dialogue: Dialogue) -> list[str]:
-    """Speaker labels, the last turn's first: it is the one that is extracted from."""
-    turns = (*reversed(dialogue.turns), *reversed(dialogue.context))
-    return list(dict.fromkeys(turn.speaker for turn in turns))
 
 
 def _aligned(run: range, blocks: Sequence[tuple[str, int, int, int, int]], here: Sequence[_Token]) -> range | None:

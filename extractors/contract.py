@@ -46,6 +46,9 @@ class ExtractionError(Exception):
         self.detail = detail
         self.partial = partial
 
+    def __reduce__(self) -> tuple[Any, ...]:  # an exception with several arguments cannot be pickled otherwise
+        return type(self), (self.kind, self.position, self.excerpt, self.detail, self.partial)
+
 
 class InputError(ValueError):
     """A row's input or gold that does not fit the extractor: names the field and what to write instead."""

@@ -47,7 +47,10 @@ def read_rows(path: Path, extractor: Extractor[Input, Output], limit: int | None
                 break
             try:
                 row = _read_row(json.loads(line), extractor)
-            except (json.JSONDecodeError, InputError) as error:
+            except json.JSONDecodeError as error:
+                faults.append(f"line {number}, column {error.colno}: no JSON object ({error.msg}).")
+                continue
+            except InputError as error:
                 faults.append(f"line {number}: {error}")
                 continue
             if row.id in seen:

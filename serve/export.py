@@ -1,9 +1,9 @@
 """`mnemosmith export RUN OUT`: a finished run becomes a folder that vLLM serves and that carries its own contract.
 
-    read the run  ->  merge into the unquantised base  ->  tokenizer, template, generation config, contract, card  ->  prove
+    read the run -> merge into the unquantised base -> tokenizer, template, generation config, contract, card -> prove
 
-The folder is built beside its place as OUT.partial and takes its name once it is proven; a folder that fails a proof stays,
-as OUT.failed, with the failures in its export_report.json.
+The folder is built beside its place as OUT.partial and takes its name once it is proven; a folder that fails a proof
+stays, as OUT.failed, with the failures in its export_report.json.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ class ProofFailed(RuntimeError):
 
     def __init__(self, folder: Path, failures: list[str]):
         lines = "\n  - ".join(failures)
-        super().__init__(f"the exported folder failed {len(failures)} of its proofs and was left in {folder}:\n  - {lines}")
+        super().__init__(
+            f"the exported folder failed {len(failures)} of its proofs and was left in {folder}:\n  - {lines}"
+        )
         self.folder = folder
         self.failures = failures
 
@@ -80,15 +82,18 @@ def export(
 ) -> dict[str, Any]:
     """Merges, writes and proves; returns the report that also stands in OUT/export_report.json.
 
-    rows: JSONL file for the proof (default: the run's own test, dev or train rows); compare_rows: of them, how many have
-    their prompts compared and, for a QLoRA run, are answered by both models; max_shard_size: bytes; dtype: of the weights
-    (None: the base's). Raises ExportError or InputError for what cannot be exported, ProofFailed for a folder that is wrong.
+    rows: JSONL file for the proof (default: the run's own test, dev or train rows); compare_rows: of them, how many
+    have their prompts compared and, for a QLoRA run, are answered by both models; max_shard_size: bytes; dtype: of the
+    weights (None: the base's). Raises ExportError or InputError for what cannot be exported, ProofFailed for a folder
+    that is wrong.
     """
     run, out = Path(run), Path(out)
     if dtype is not None and dtype not in FLOATS:
         raise ExportError(f"`dtype` is {dtype!r}: write {', '.join(FLOATS)}.")
     if compare_rows < 1 or max_shard_size < 1:
-        raise ExportError(f"`compare_rows` ({compare_rows}) and `max_shard_size` ({max_shard_size}) must be at least 1.")
+        raise ExportError(
+            f"`compare_rows` ({compare_rows}) and `max_shard_size` ({max_shard_size}) must be at least 1."
+        )
     source = read_run(run)
     _check_place(out, source, overwrite)
     proof_rows, rows_file = _proof_rows(source, rows, compare_rows) if verify else ([], None)
@@ -176,7 +181,9 @@ def _check_place(out: Path, source: Run, overwrite: bool) -> None:
             raise ExportError(f"{out} holds {taken}, which is read from: give a folder of its own.")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         if not overwrite:
-            raise ExportError(f"{out} exists and is not empty: choose another name, or pass `--overwrite` to replace it.")
+            raise ExportError(
+                f"{out} exists and is not empty: choose another name, or pass `--overwrite` to replace it."
+            )
         if not (out / "extractor.json").is_file():
             raise ExportError(f"{out} is not an exported folder (it has no extractor.json), so it is not overwritten.")
 
@@ -192,7 +199,9 @@ def _proof_rows(source: Run, rows: Path | None, limit: int) -> tuple[list[Row[An
         file = path if path.is_file() else path / f"{entry.get('split')}.jsonl"
         if file.is_file():
             if entry.get("sha256") and sha256(file) != entry["sha256"]:
-                raise ExportError(f"{file} has changed since the run read it: pass `--rows FILE` to name the rows to prove on.")
+                raise ExportError(
+                    f"{file} has changed since the run read it: pass `--rows FILE` to name the rows to prove on."
+                )
             return read_rows(file, source.extractor, limit), file
     raise ExportError(
         f"{source.folder}: none of the run's dataset files is here any more, so there is nothing to prove the folder on. Pass "
@@ -207,7 +216,9 @@ def write_folder(source: Run, folder: Path, *, max_shard_size: int, dtype: str |
     folder.parent.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(folder.parent).free
     if free < needed * 1.02:
-        raise ExportError(f"{folder.parent} has {free / GIGABYTE:.1f} GB free, the model takes {needed / GIGABYTE:.1f} GB.")
+        raise ExportError(
+            f"{folder.parent} has {free / GIGABYTE:.1f} GB free, the model takes {needed / GIGABYTE:.1f} GB."
+        )
     if source.adapter is not None:
         log(f"merging {len(source.adapter.pairs)} modules of {source.folder} into {source.base}")
     merged = merge(source.weights, source.adapter, folder, max_shard_bytes=max_shard_size, dtype=dtype, progress=log)
@@ -222,7 +233,9 @@ def write_folder(source: Run, folder: Path, *, max_shard_size: int, dtype: str |
     if merged.oversized:
         warnings.append(f"{merged.oversized[0]} alone is larger than a shard may be; it has a file of its own")
     if source.adapter is not None and source.adapter.zero_modules:
-        warnings.append(f"{source.adapter.zero_modules} of {len(source.adapter.pairs)} modules were never changed by training")
+        warnings.append(
+            f"{source.adapter.zero_modules} of {len(source.adapter.pairs)} modules were never changed by training"
+        )
     report: dict[str, Any] = {
         "run": str(source.folder),
         "base": str(source.base),
@@ -257,7 +270,11 @@ def _write_config(weights: Path, folder: Path, merged: Merged) -> None:
 def _write_contract(source: Run, folder: Path, report: Mapping[str, Any]) -> None:
     """`extractor.json`: all that a service needs that never imports this project."""
     model = source.data["model"]
-    weights = {"adapter_sha256": source.adapter.sha256} if source.adapter else {"weights_sha256": _weights_sha256(source.folder)}
+    weights = (
+        {"adapter_sha256": source.adapter.sha256}
+        if source.adapter
+        else {"weights_sha256": _weights_sha256(source.folder)}
+    )
     write_json(
         folder / "extractor.json",
         {
@@ -266,7 +283,11 @@ def _write_contract(source: Run, folder: Path, report: Mapping[str, Any]) -> Non
             "chat_template_sha256": report["chat_template_sha256"],
             "chat_template_kwargs": source.template_kwargs,
             "dataset": source.data.get("dataset") or [],
-            "merged_from": {**weights, "quantization": source.data.get("quantization"), "seed": source.data.get("seed")},
+            "merged_from": {
+                **weights,
+                "quantization": source.data.get("quantization"),
+                "seed": source.data.get("seed"),
+            },
             "mnemosmith_version": _version(),
             "scores": source.data.get("scores"),
             "verification": report.get("proof"),
@@ -383,7 +404,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--compare-rows", type=int, default=COMPARE_ROWS, help="how many rows to compare on (default: %(default)s)"
     )
-    parser.add_argument("--max-shard-size", type=_size, default=GIGABYTE, metavar="SIZE", help="such as 500MB (default: 1GB)")
+    parser.add_argument(
+        "--max-shard-size", type=_size, default=GIGABYTE, metavar="SIZE", help="such as 500MB (default: 1GB)"
+    )
     parser.add_argument("--dtype", choices=list(FLOATS), help="type of the weights (default: the base model's)")
     parser.add_argument("--no-verify", dest="verify", action="store_false", help="do not prove the folder")
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier export of the same name")
@@ -419,5 +442,7 @@ def run(args: argparse.Namespace) -> int:
     for name, value in (report.get("proof") or {}).items():
         print(f"  {name}: {value}")
     extractor = extractor_from_json(json.loads((args.out / "extractor.json").read_text("utf-8")))
-    print(f"\nexported to {args.out}. Serve it:\n\n{serve_line(args.out)}\n\nand ask it:\n\n{curl_line(args.out, extractor)}")
+    print(
+        f"\nexported to {args.out}. Serve it:\n\n{serve_line(args.out)}\n\nand ask it:\n\n{curl_line(args.out, extractor)}"
+    )
     return 0

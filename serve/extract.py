@@ -172,8 +172,11 @@ def _in_process(args: argparse.Namespace, extractor: Extractor[Any, Any]) -> Cal
         raise InputError(f"--batch-size is {args.batch_size}: write 1 or more.")
 
     def extract(values: list[Any]) -> list[Answer[Any]]:
+        from transformers.utils import logging
+
         from serve.generate import Generator
 
+        logging.disable_progress_bar()  # of loading weights: the bar below counts rows
         generator = Generator(
             Path(args.target), extractor, dtype=args.dtype, guided=not args.unguided, batch_size=args.batch_size
         )

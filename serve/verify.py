@@ -27,7 +27,7 @@ from serve.reload import completion_logits, prompt_ids, ready
 LOGIT_ROWS = 16  # rows whose logits are compared with the trained model's
 BASE_ROWS = 2  # rows whose logits are compared with the untrained base's
 FP32_TOLERANCE = 1e-4  # largest absolute difference between two logits where the weights are fp32
-ARGMAX_SHARE = 0.99  # of completion tokens that must keep their most likely token where the weights are of a 16-bit type
+ARGMAX_SHARE = 0.99  # of completion tokens that must keep their most likely token where weights are of a 16-bit type
 F1_DROP_LIMIT = 0.05  # by which the merged model may fall behind the NF4 base + adapter that was trained
 
 Log = Callable[[str], object]
@@ -57,7 +57,9 @@ def prove_files(folder: Path) -> list[str]:
         failures.append("chat_template.jinja and tokenizer_config.json carry different templates.")
     generation = json.loads((folder / "generation_config.json").read_text("utf-8"))
     if generation.get("do_sample") is not False or generation.get("temperature") != 0.0:
-        failures.append("generation_config.json samples, so a request without temperature would not be answered greedily.")
+        failures.append(
+            "generation_config.json samples, so a request without temperature would not be answered greedily."
+        )
     return failures
 
 
@@ -74,10 +76,10 @@ def prove_model(
 ) -> Proof:
     """Logits, prompts and tensor names of `folder` against the run that it was made from.
 
-    rows: all of them have their prompts compared, the first LOGIT_ROWS their logits, over the gold completion and the end
-    of turn; dtype: the folder's. `base` is loaded unquantised. Both models compute in the next wider type where it fits
-    into memory (`_computing`), so that what is compared is the weights: W x + B A x and (W + B A) x differ by 1e-4 in fp32
-    on SmolLM2, and by whole units in bfloat16, through the order of summation alone.
+    rows: all of them have their prompts compared, the first LOGIT_ROWS their logits, over the gold completion and the
+    end of turn; dtype: the folder's. `base` is loaded unquantised. Both models compute in the next wider type where it
+    fits into memory (`_computing`), so that what is compared is the weights: W x + B A x and (W + B A) x differ by 1e-4
+    in fp32 on SmolLM2, and by whole units in bfloat16, through the order of summation alone.
     """
     from transformers import AutoTokenizer
 
@@ -109,7 +111,9 @@ def prove_model(
     for way, said in (("plain", "without template kwargs"), ("explicit", "with training's kwargs")):
         wrong = [row.id for row, ours, theirs in zip(rows, trained, found[way], strict=True) if ours != theirs]
         if wrong:
-            failures.append(f"prompt ids {said} differ from training's in {len(wrong)} of {len(rows)} rows, first {wrong[0]}.")
+            failures.append(
+                f"prompt ids {said} differ from training's in {len(wrong)} of {len(rows)} rows, first {wrong[0]}."
+            )
     for kind, names in found["faults"].items():
         failures.append(f"loading it as its own architecture left {len(names)} tensors {kind}, first {names[0]}.")
     if not found["greedy"]:
@@ -181,7 +185,7 @@ def _write_logits(model: Any, questions: Sequence[tuple[list[int], list[int]]], 
 
 
 def _reload(folder: Path, questions: Mapping[str, Any], answers: Path) -> str | None:
-    """Runs `serve.reload` on the folder, offline and from an empty working directory. Returns what went wrong, or None."""
+    """Runs `serve.reload` on the folder, offline and from an empty directory. Returns what went wrong, or None."""
     asked = answers / "questions.json"
     asked.write_text(json.dumps(questions), "utf-8")
     script = Path(__file__).with_name("reload.py")

@@ -55,7 +55,9 @@ def make_tiny_tokenizer(template: str = "qwen3", vocab_size: int = 512) -> Any:
         show_progress=False,
     )
     backend.train_from_iterator(_TEXT.splitlines(), trainer)
-    thinking = [AddedToken(token, special=False, normalized=False) for token in THINK_TOKENS]  # no specials, as in Qwen3
+    thinking = [
+        AddedToken(token, special=False, normalized=False) for token in THINK_TOKENS
+    ]  # no specials, as in Qwen3
     backend.add_tokens(thinking)
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=backend,

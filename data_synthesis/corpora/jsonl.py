@@ -39,8 +39,8 @@ def prepare(
     """Check JSONL rows and write them as a dataset folder. Returns its card.
 
     files: one file, which is split 80/10/10 by group with `seed`, or a file for each split (train, and dev and test as
-    far as there are any), which stay as they are. Rows whose normalised input stands in an earlier row (of the same or an
-    earlier split: train, dev, test) are refused and counted in the card under `duplicates`.
+    far as there are any), which stay as they are. Rows whose normalised input stands in an earlier row (of the same or
+    an earlier split: train, dev, test) are refused and counted in the card under `duplicates`.
     Raises InputError for rows that do not fit the extractor, for ids or groups that stand in two splits, for corpora
     that `roles.yaml` bars, and when a split has no rows left.
     """

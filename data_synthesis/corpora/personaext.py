@@ -7,8 +7,8 @@ What is changed on the way from tokens to a row:
 - Text: the source is lower-cased and tokenised. Punctuation goes back to the word before it, and the contractions that
   lost their apostrophe get it back (`i m` to `i'm`, `don t` to `don't`). Case stays lower: it cannot be known.
 - Object: the tokens that the annotators named, in their order. Where they are adjacent, the object stands in the
-  utterance letter by letter; about 6 % were composed from words that stand apart ("two children" from "two young children", "red
-  hair" from "my hair is red"). They stay as they were composed, because the words in between are not part of the fact.
+  utterance letter by letter; about 6 % were composed from words that stand apart ("two children" from "two young children",
+  "red hair" from "my hair is red"). They stay as they were composed, because the words in between are not part of the fact.
 - Subject: a first-person word becomes the speaker's label, as G-Long's format has it; "my dad", "dog" keep their text.
 - Relation: `normalise_relation` (`have_chidren` becomes `have_children`).
 

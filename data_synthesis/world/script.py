@@ -19,23 +19,23 @@ from data_synthesis.world.wordings import PAIRS, Phrasing
 # Weights of the moves; the empty ones among them make up the rows without a triplet.
 MOVES: dict[str, float] = {
     # one or more facts about the speaker
-    "statement": 15,
-    "double": 17,
+    "statement": 10,
+    "double": 14,
     "pair": 8,
     "pet_name": 6,
     # facts that need the other's turn
     "answer": 13,
-    "turnabout": 6,
-    "agreement": 4,
+    "turnabout": 8,
+    "agreement": 6,
     "confirmed": 4,
-    "told": 5,
+    "told": 7,
     # third persons
-    "relative": 14,
-    "relative_answer": 5,
-    "deflected": 3,
+    "relative": 16,
+    "relative_answer": 8,
+    "deflected": 5,
     # taken back, put right, over
-    "slip": 4,
-    "repair": 3,
+    "slip": 6,
+    "repair": 4,
     "objection": 4,
     "denied": 4,
     "ended": 4,
@@ -44,7 +44,7 @@ MOVES: dict[str, float] = {
     "void": 7,
     "void_and_fact": 9,
     "doubt": 6,
-    "doubt_and_fact": 4,
+    "doubt_and_fact": 6,
     "small_talk": 6,
 }
 

@@ -16,7 +16,7 @@ from data_synthesis.world.values import Values, article
 from data_synthesis.world.wordings import Phrasing
 from data_synthesis.world.wordings.talk import dealt
 
-TEST_RESERVED = 0.28  # how often the test split reaches for a reserved phrasing
+TEST_RESERVED = 0.3  # how often the test split reaches for a reserved phrasing
 SAYABLE = tuple(TRAITS)
 
 

@@ -3,16 +3,16 @@
     python tests/benchmarks/export_memory.py [--record] [--scratch FOLDER]
 
 The model is of Qwen3's shape with random bfloat16 weights, about 2B parameters (4 GB on disk, deleted afterwards), the
-adapter is rank 32 on all linear layers. Each way runs in a process of its own. Two figures are taken of each: the largest
-anonymous memory (RssAnon, read every 10 ms; file pages that the kernel can drop at will are not in it), and the largest
-resident set (ru_maxrss, which counts them). `export.peak_memory_ratio` is the ratio of the first; the second is printed too.
+adapter is rank 32 on all linear layers. Each way runs in a process of its own. Two figures are taken of each: the
+largest anonymous memory (RssAnon, read every 10 ms; file pages that the kernel can drop at will are not in it), and the
+largest resident set (VmHWM, which counts them; ru_maxrss would count this parent's memory at the fork too).
+`export.peak_memory_ratio` is the ratio of the first; the second is printed beside it.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -39,7 +39,8 @@ NAME = "export.peak_memory_ratio"
 
 
 def make_model(folder: Path, shape: dict[str, Any]) -> int:
-    """Writes the random model, a shard for each layer, so that making it takes little memory. Returns its parameters."""
+    """Writes the random model, a shard for each layer, so that making it takes little memory. Returns its
+    parameters."""
     import torch
     from safetensors.torch import save_file
     from transformers import AutoModelForCausalLM, Qwen3Config
@@ -114,21 +115,23 @@ def merge_peft(base: Path, adapter: Path, out: Path) -> None:
 def measure(way: str, base: Path, adapter: Path, out: Path) -> dict[str, float]:
     """Runs one way in a process of its own. Returns its peaks in bytes and its seconds. Linux only."""
     started = time.monotonic()
-    process = subprocess.Popen([sys.executable, str(Path(__file__).resolve()), "--way", way, str(base), str(adapter), str(out)])
-    anonymous = 0
-    while True:
-        done, status, usage = os.wait4(process.pid, os.WNOHANG)
-        if done:
-            break
+    process = subprocess.Popen(
+        [sys.executable, str(Path(__file__).resolve()), "--way", way, str(base), str(adapter), str(out)]
+    )
+    peak = {"RssAnon": 0, "VmHWM": 0}
+    while process.poll() is None:
         try:
             lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
-        except OSError:
-            lines = []
-        anonymous = max([anonymous, *(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:"))])
+        except OSError:  # it has just ended
+            continue
+        for line in lines:
+            name, _, size = line.partition(":")
+            if name in peak:
+                peak[name] = max(peak[name], int(size.split()[0]) * 1024)
         time.sleep(0.01)
-    if status:
-        raise SystemExit(f"merging with {way} failed (status {status})")
-    return {"anonymous": anonymous, "resident": usage.ru_maxrss * 1024, "seconds": time.monotonic() - started}
+    if process.returncode:
+        raise SystemExit(f"merging with {way} failed (status {process.returncode})")
+    return {"anonymous": peak["RssAnon"], "resident": peak["VmHWM"], "seconds": time.monotonic() - started}
 
 
 def largest_difference(one: Path, other: Path) -> float:

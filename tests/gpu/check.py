@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import random
 import sys
 import time
@@ -31,9 +32,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # run as a file from any folder, installed or not
+CHECKOUT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(CHECKOUT))  # run as a file from any folder, installed or not
 
-from training.estimate import flops_per_token, mfu, training_memory
+from training.estimate import flops_per_token, mfu, training_memory  # noqa: E402
 
 QWEN3_8B: dict[str, Any] = {
     "hidden_size": 4096,
@@ -69,8 +71,8 @@ PEAK_FLOPS: tuple[tuple[str, float], ...] = (
     ("GH200", 989e12),
     ("A100", 312e12),
     ("L40S", 362e12),
+    ("L40", 181e12),
     ("L4", 121e12),
-    ("A10G", 70e12),
     ("RTX 4090", 165e12),
     ("RTX 3090", 71e12),
 )
@@ -104,6 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if args.record and args.cpu_smoke:
         parser.error("--record is for figures of a GPU; --cpu-smoke has none.")
 
+    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")  # with more, Trainer would spread the batch over them
     import torch
 
     if not args.cpu_smoke and not torch.cuda.is_available():
@@ -238,11 +241,13 @@ def train(model: Any, plan: Plan, mode: str, on_gpu: bool, deadline: float) -> t
     import torch
     from datasets import Dataset
     from peft import LoraConfig, PeftModel
-    from transformers import TrainerCallback
+    from transformers import PrinterCallback, TrainerCallback
     from trl import SFTConfig, SFTTrainer
 
     steps = plan.warm_up + plan.measured
     rows = plan.full_rows if mode != "padded" else plan.padded_rows
+    data = random_rows(plan, mode, steps)
+    lengths = [len(row["input_ids"]) for row in data]
     counts: list[tuple[int, Any]] = []  # slots and tokens of each forward pass; a tensor, since reading it would wait
     seconds: list[float] = []
 
@@ -285,11 +290,12 @@ def train(model: Any, plan: Plan, mode: str, on_gpu: bool, deadline: float) -> t
                 disable_tqdm=True,
                 dataloader_pin_memory=on_gpu,
             ),
-            train_dataset=Dataset.from_list(random_rows(plan, mode, steps)),
+            train_dataset=Dataset.from_list(data),
             processing_class=tokenizer(),
             peft_config=None if isinstance(model, PeftModel) else lora,
             callbacks=[Clock()],
         )
+        trainer.remove_callback(PrinterCallback)  # stdout is for the report
         hook = trainer.model.register_forward_pre_hook(count, with_kwargs=True)
         if on_gpu:
             torch.cuda.reset_peak_memory_stats()
@@ -304,6 +310,8 @@ def train(model: Any, plan: Plan, mode: str, on_gpu: bool, deadline: float) -> t
         "seconds_per_step": sum(seconds[kept]) / len(seconds[kept]),
         "tokens_per_s": tokens / sum(seconds[kept]),
         "padding_share": 1 - tokens / slots,
+        "row_tokens": sum(length * length for length in lengths) / sum(lengths),  # of the row that a token stands in
+        "loss_share": sum(label != -100 for row in data for label in row["labels"]) / sum(lengths),
         "longest_batch_slots": max(entry[0] for entry in counts),
         "peak_memory_bytes": torch.cuda.max_memory_allocated() if on_gpu else None,
         "loss": result.training_loss,
@@ -317,7 +325,8 @@ def random_rows(plan: Plan, mode: str, steps: int) -> list[dict[str, list[int]]]
     except in `full`. Packed batches take several rows each, so there are as many as fill them.
     """
     source = random.Random(0)
-    rows, slots = [], 0
+    rows: list[dict[str, list[int]]] = []
+    slots = 0
     batch = plan.padded_rows if mode == "padded" else plan.full_rows
     while len(rows) < batch * steps or (mode == "packed" and slots < plan.full_rows * plan.length * steps * 1.2):
         length = plan.length if mode == "full" else round(plan.length / 7 * source.lognormvariate(0, 0.5))
@@ -355,9 +364,12 @@ def utilisation(plan: Plan, result: dict[str, Any], peak: float | None) -> dict[
     shares: dict[str, float | None] = {"mfu": None, "mfu_with_recomputation": None}
     for key, checkpointing in (("mfu", False), ("mfu_with_recomputation", True)):
         if peak is not None:
-            # attention over half the length of a row and a loss on a fifth of its tokens: within a percent for these rows
             flops = flops_per_token(
-                config, length=plan.length // 4, gradient_checkpointing=checkpointing, loss_share=0.2, **lora
+                config,
+                length=round(result["row_tokens"]),
+                gradient_checkpointing=checkpointing,
+                loss_share=result["loss_share"],
+                **lora,
             )
             shares[key] = mfu(result["tokens_per_s"], flops, peak)
     return {**shares, "estimated_memory_bytes": estimate["total"]}
@@ -372,11 +384,12 @@ def record_figures(report: dict[str, Any], measured: dict[str, dict[str, Any]]) 
                 record(
                     f"gpu.qlora_8b.{mode}.{figure}",
                     result[figure],
-                    n=result["steps"],
+                    n=None if figure == "peak_memory_bytes" else result["steps"],
                     command="python tests/gpu/check.py --record",
                     data="random tokens, lengths of extraction rows",
                     model="random weights of Qwen3-8B's shape, NF4 with double quantisation, LoRA r 32, all linear layers",
                     note=f"{result['attention']}, computing in {', '.join(report['compute_dtypes'])}",
+                    path=CHECKOUT / "docs/results.json",
                 )
 
 

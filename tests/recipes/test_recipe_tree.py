@@ -18,6 +18,7 @@ TRAINING = {
     "triplets/llama3.1-8b-qlora.yaml",
     "triplets/qwen3-8b-qlora-8gpu.yaml",
     "triplets/qwen3-8b-qlora.yaml",
+    "triplets/smollm2-135m-full-cpu.yaml",
     "triplets/smollm2-135m-lora-cpu.yaml",
 }
 ACCELERATE = {"single.yaml", "ddp.yaml", "zero2.yaml", "zero3.yaml", "fsdp2.yaml"}
@@ -30,7 +31,7 @@ def recipe_id(path: Path) -> str:
 
 def test_the_tree_holds_exactly_the_recipes_that_the_readme_lists():
     found = {recipe_id(path) for path in find_recipes()}
-    assert found == TRAINING and len(found) == 5
+    assert found == TRAINING and len(found) == 6
     readme = (RECIPES / "README.md").read_text(encoding="utf-8")
     assert [name for name in sorted(found) if f"`{name}`" not in readme] == []
 

@@ -1,4 +1,5 @@
-"""Finished runs as training leaves them, made in a second: a tiny base, a PEFT adapter with random weights, run.json."""
+"""Finished runs as training leaves them, made in a second: a tiny base, a PEFT adapter with random weights,
+run.json."""
 
 from __future__ import annotations
 

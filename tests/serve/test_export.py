@@ -102,16 +102,17 @@ def test_plain_generate_from_the_folder_alone_is_greedy_and_asks_as_trained(
     for file in folder.iterdir():
         (moved / file.name).write_bytes(file.read_bytes())
     code = """
-import json, sys, torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
-tokenizer, model = AutoTokenizer.from_pretrained("."), AutoModelForCausalLM.from_pretrained(".")
-asked = tokenizer.apply_chat_template(json.loads(sys.argv[1]), add_generation_prompt=True, return_dict=True, return_tensors="pt")
-torch.manual_seed(int(sys.argv[2]))
-answer = model.generate(**asked, max_new_tokens=20)[0, asked["input_ids"].shape[1]:]
-print(json.dumps({"prompt": asked["input_ids"][0].tolist(), "answer": answer.tolist(), "local": "serve" in sys.modules}))
+import json, sys, torch from transformers import AutoModelForCausalLM, AutoTokenizer tokenizer, model =
+AutoTokenizer.from_pretrained("."), AutoModelForCausalLM.from_pretrained(".") asked =
+tokenizer.apply_chat_template(json.loads(sys.argv[1]), add_generation_prompt=True, return_dict=True,
+return_tensors="pt") torch.manual_seed(int(sys.argv[2])) answer = model.generate(**asked, max_new_tokens=20)[0,
+asked["input_ids"].shape[1]:] print(json.dumps({"prompt": asked["input_ids"][0].tolist(), "answer": answer.tolist(),
+"local": "serve" in sys.modules}))
 """
     run_ = read_run(lora / "run")
-    messages = run_.extractor.messages(run_.extractor.read_input({"turns": [{"speaker": "Mia", "text": "I have a cat."}]}))
+    messages = run_.extractor.messages(
+        run_.extractor.read_input({"turns": [{"speaker": "Mia", "text": "I have a cat."}]})
+    )
 
     def ask(seed: str) -> Any:
         done = subprocess.run(

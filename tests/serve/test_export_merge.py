@@ -145,7 +145,9 @@ def test_cast_to_bfloat16_on_request(bases: Any, tmp_path: Path) -> None:
     base = bases("qwen3", True)
     trained_model(base).save_pretrained(tmp_path / "run")
     assert merge(base, read_adapter(tmp_path / "run"), tmp_path / "out", dtype="bfloat16").dtype == "bfloat16"
-    assert {str(tensor.dtype) for tensor in load_file(tmp_path / "out" / "model.safetensors").values()} == {"torch.bfloat16"}
+    assert {str(tensor.dtype) for tensor in load_file(tmp_path / "out" / "model.safetensors").values()} == {
+        "torch.bfloat16"
+    }
 
 
 def test_blocks_of_rows_give_the_same_bytes_as_whole_tensors(
@@ -217,7 +219,9 @@ def test_adapter_without_tensors_is_refused(saved: Path, tmp_path: Path) -> None
 
 def test_adapter_of_empty_tensors_is_refused(saved: Path, tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="28 of them empty"):
-        read_adapter(changed(saved, tmp_path / "run", tensors=lambda held: {key: value[:0] for key, value in held.items()}))
+        read_adapter(
+            changed(saved, tmp_path / "run", tensors=lambda held: {key: value[:0] for key, value in held.items()})
+        )
 
 
 def test_non_finite_adapter_is_refused_with_the_tensor_named(saved: Path, tmp_path: Path) -> None:

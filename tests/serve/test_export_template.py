@@ -112,7 +112,9 @@ def test_prompt_ids_of_a_plain_request_equal_training(template: str, tmp_path: P
 
     def ids(folder: Path, **kwargs: Any) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(folder)
-        return tokenizer.apply_chat_template(MESSAGES, add_generation_prompt=True, return_dict=True, **kwargs)["input_ids"]
+        return tokenizer.apply_chat_template(MESSAGES, add_generation_prompt=True, return_dict=True, **kwargs)[
+            "input_ids"
+        ]
 
     trained = ids(run, enable_thinking=False)
     assert ids(out) == trained == ids(out, enable_thinking=False)
@@ -159,7 +161,14 @@ def test_generation_config_is_greedy_ends_with_the_turn_and_keeps_nothing_of_the
     run, out, _ = exported(tmp_path, "qwen3", {"enable_thinking": False})
     base = tmp_path / "base"
     base.mkdir()
-    sampling = {"do_sample": True, "temperature": 0.6, "top_k": 20, "top_p": 0.95, "repetition_penalty": 1.1, "eos_token_id": 0}
+    sampling = {
+        "do_sample": True,
+        "temperature": 0.6,
+        "top_k": 20,
+        "top_p": 0.95,
+        "repetition_penalty": 1.1,
+        "eos_token_id": 0,
+    }
     (base / "generation_config.json").write_text(json.dumps(sampling))
     (base / "config.json").write_text("{}")
     write_generation_config(run, base, out, {"enable_thinking": False}, 512)

@@ -21,7 +21,8 @@ EXTRACTOR = load_extractor("triplets", {"prompt": "compact"})
 CLOSED = load_extractor("triplets", {"prompt": "compact", "relations": ["have_pet", "live_with"], "closed": True})
 NAMES = ("Mia", "Tom", "Ana", "Nikos", "Zoë")
 INPUTS = [
-    Dialogue((Turn(NAMES[i % 5], "I finally adopted a cat, Pixel." + " Really, I did." * (i * 7 % 11)),)) for i in range(13)
+    Dialogue((Turn(NAMES[i % 5], "I finally adopted a cat, Pixel." + " Really, I did." * (i * 7 % 11)),))
+    for i in range(13)
 ]
 
 
@@ -135,7 +136,9 @@ def test_answers_come_in_the_order_of_the_inputs_and_progress_is_told(generator:
     assert generator.generate([]) == []
 
 
-def test_an_answer_that_meets_the_token_limit_is_truncated_and_never_empty_memory(generator: Generator[Any, Any]) -> None:
+def test_an_answer_that_meets_the_token_limit_is_truncated_and_never_empty_memory(
+    generator: Generator[Any, Any],
+) -> None:
     answers = generator.generate(INPUTS)
     cut = [answer for answer in answers if answer.finish_reason == "length"]
     assert cut and all(isinstance(answer.value, ExtractionError) for answer in cut)
@@ -209,7 +212,9 @@ def test_every_rendered_output_is_admitted(generator: Generator[Any, Any], outpu
     assert admits(generator, EXTRACTOR.render(output))
 
 
-@pytest.mark.parametrize("text", ['say "hi"', "back\\slash", "a\\u0041", "Zoë 🙂", "日本", "\x7f", "\u2028x", "x" * 400, "\x07"])
+@pytest.mark.parametrize(
+    "text", ['say "hi"', "back\\slash", "a\\u0041", "Zoë 🙂", "日本", "\x7f", "\u2028x", "x" * 400, "\x07"]
+)
 def test_quotes_backslashes_and_any_script_are_admitted(generator: Generator[Any, Any], text: str) -> None:
     output = (Triplet(one_line(text), "likes", one_line(text)),)
     assert admits(generator, EXTRACTOR.render(output))
@@ -222,14 +227,29 @@ def test_no_other_white_space_is_admitted(generator: Generator[Any, Any]) -> Non
     other = {(", ", ": "), (",", ":"), (", ", ":"), (" , ", " : ")} - {SEPARATORS}
     variants = [json.dumps(rows, separators=pair) for pair in other] + [json.dumps(rows, indent=2)]
     rendered = json.dumps(rows, separators=SEPARATORS)
-    variants += [" " + rendered, "\n" + rendered, rendered + " ", rendered[:1] + " " + rendered[1:], "[ ]", "[\n]", "[]\n"]
+    variants += [
+        " " + rendered,
+        "\n" + rendered,
+        rendered + " ",
+        rendered[:1] + " " + rendered[1:],
+        "[ ]",
+        "[\n]",
+        "[]\n",
+    ]
     assert [text for text in variants if admits(generator, text)] == []
     assert admits(generator, "[]")
 
 
 def test_other_shapes_are_not_admitted(generator: Generator[Any, Any]) -> None:
     one = {"subject": "Mia", "relation": "have_pet", "object": "cat"}
-    wrong = [one, [dict(reversed(one.items()))], [one | {"extra": "x"}], [{"subject": "Mia"}], [one | {"object": 3}], [one] * 65]
+    wrong = [
+        one,
+        [dict(reversed(one.items()))],
+        [one | {"extra": "x"}],
+        [{"subject": "Mia"}],
+        [one | {"object": 3}],
+        [one] * 65,
+    ]
     assert [value for value in wrong if admits(generator, json.dumps(value, separators=SEPARATORS))] == []
 
 

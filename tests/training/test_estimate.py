@@ -125,7 +125,9 @@ def test_adapter_parameters_are_counted_exactly_as_peft_adds_them(targets: Any) 
     from peft import LoraConfig, get_peft_model
 
     config = {"model_type": "qwen3", "num_hidden_layers": 2, **TINY}
-    model = get_peft_model(built(config, device="meta"), LoraConfig(r=4, target_modules=targets), low_cpu_mem_usage=True)
+    model = get_peft_model(
+        built(config, device="meta"), LoraConfig(r=4, target_modules=targets), low_cpu_mem_usage=True
+    )
     trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
     assert lora_parameters(config, 4, targets) == trained
 

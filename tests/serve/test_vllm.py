@@ -1,0 +1,167 @@
+"""The real vLLM serves an exported folder and answers as the in-process generator does (`make test-vllm`).
+
+Needs an environment with vLLM (MNEMOSMITH_VLLM_PYTHON, default .venv-vllm/bin/python) and some 6 GB of memory. The
+folder is $MNEMOSMITH_EXPORT, or outputs/quickstart/export, or, where neither exists, the untrained SmolLM2-135M with
+a contract.
+
+Both sides decode greedily in float32, so the same grammar gives the same text unless two tokens are within rounding
+of each other: one row in 24 may differ, and those that do are printed. The grammars are not quite the same: vLLM's
+guidance backend admits only the tokenizer's own split of text that the schema fixes (`{"` and not `{`, `"`), as
+training has it, while xgrammar admits any split. To a trained model that makes no difference; an untrained one
+prefers other splits, so of the stand-in's guided answers only the form is checked, and its free text is compared.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from extractors import load_extractor
+from extractors.contract import Extractor
+from recipes.models import SMOLLM2_NAME, ModelError, resolve_model
+from serve.answers import Answer
+from serve.client import ExtractorClient, folder_extractor, response_format
+from serve.generate import Generator
+from serve.local import Server
+from serve.vllm import run_server
+
+pytestmark = pytest.mark.vllm
+
+ROOT = Path(__file__).resolve().parents[2]
+PYTHON = Path(os.environ.get("MNEMOSMITH_VLLM_PYTHON", ROOT / ".venv-vllm" / "bin" / "python"))
+MAY_DIFFER = 1
+SAID = [
+    "I finally adopted a cat, Pixel.",
+    "My brother lives in Lisbon and works as a nurse.",
+    "I love jazz, but I can't stand opera.",
+    'We watch "The Office" every night, my wife\'s sister too.',
+    "Nothing new, how was your weekend?",
+    "I used to play the cello; now I collect stamps \\ coins.",
+]
+SPEAKERS = ["Mia", "Tom", "Zoë", "Nikos"]
+
+
+@dataclass(frozen=True)
+class Served:
+    folder: Path
+    server: Server
+    extractor: Extractor[Any, Any]
+    trained: bool
+
+    @property
+    def inputs(self) -> list[Any]:
+        rows = [(speaker, said) for speaker in SPEAKERS for said in SAID]
+        return [self.extractor.read_input({"turns": [{"speaker": who, "text": said}]}) for who, said in rows]
+
+    @property
+    def limit(self) -> int:
+        """Tokens of one answer: an untrained model rambles, and a CPU pays for each of them."""
+        return self.extractor.decoding.max_tokens if self.trained else 40
+
+    def ask(self, guided: bool) -> list[Answer[Any]]:
+        client: ExtractorClient[Any, Any] = ExtractorClient(
+            self.server.url, self.extractor, guided=guided, max_tokens=self.limit, timeout=600, concurrency=8
+        )
+        answers = client.extract_all(self.inputs)
+        assert client.notes == []
+        return answers
+
+    def generate(self, guided: bool) -> list[Answer[Any]]:
+        return Generator(self.folder, self.extractor, guided=guided, max_tokens=self.limit).generate(self.inputs)
+
+    def post(self, path: str, body: dict[str, Any]) -> Any:
+        request = urllib.request.Request(
+            self.server.url.removesuffix("/v1") + path, json.dumps(body).encode(), {"Content-Type": "application/json"}
+        )
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=600) as reply:
+            return json.load(reply)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    if not PYTHON.is_file():
+        pytest.skip(f"{PYTHON} does not exist: set MNEMOSMITH_VLLM_PYTHON to the Python of an environment with vLLM")
+    folder = Path(os.environ.get("MNEMOSMITH_EXPORT", ROOT / "outputs" / "quickstart" / "export"))
+    trained = (folder / "extractor.json").is_file()
+    if not trained:
+        assert "MNEMOSMITH_EXPORT" not in os.environ, f"MNEMOSMITH_EXPORT: {folder} is no exported folder"
+        folder = stand_in(tmp_path_factory.mktemp("stand-in") / "export")
+    with run_server(folder, python=PYTHON) as server:
+        print(f"\nvLLM serves {'an export' if trained else 'the untrained stand-in'} after {server.seconds:.0f} s")
+        yield Served(folder, server, folder_extractor(folder), trained)
+
+
+def stand_in(folder: Path) -> Path:
+    try:
+        base = Path(resolve_model(SMOLLM2_NAME))
+    except ModelError as error:
+        pytest.skip(str(error))
+    folder.mkdir()
+    for file in base.iterdir():
+        (folder / file.name).symlink_to(file)
+    extractor = load_extractor("triplets", {"prompt": "compact"})
+    (folder / "extractor.json").write_text(json.dumps(extractor.to_json()))
+    return folder
+
+
+def assert_same(theirs: list[Answer[Any]], ours: list[Answer[Any]]) -> None:
+    assert len(theirs) == len(ours) >= 20
+    pairs = [
+        (a, b) for a, b in zip(theirs, ours, strict=True) if (a.text, a.finish_reason) != (b.text, b.finish_reason)
+    ]
+    for a, b in pairs:
+        print(f"differs:\n  vLLM       {a.finish_reason}: {a.text!r}\n  in process {b.finish_reason}: {b.text!r}")
+    print(f"{len(ours) - len(pairs)} of {len(ours)} answers are equal")
+    assert len(pairs) <= MAY_DIFFER
+
+
+def test_the_servers_prompt_ids_are_ours(served: Served) -> None:
+    generator = Generator(served.folder, served.extractor, guided=False)
+    for value in served.inputs:
+        body = {
+            "model": served.server.model,
+            "messages": served.extractor.messages(value),
+            "add_generation_prompt": True,
+        }
+        template = {"chat_template_kwargs": dict(served.extractor.decoding.chat_template_kwargs)}
+        ours = generator.prompt_ids(value)
+        assert served.post("/tokenize", body | template)["tokens"] == ours
+        if served.trained:  # the export's template has training's arguments as its defaults
+            assert served.post("/tokenize", body)["tokens"] == ours
+
+
+def test_free_text_is_the_generators(served: Served) -> None:
+    assert_same(served.ask(guided=False), served.generate(guided=False))
+
+
+def test_answers_under_the_schema_parse_and_are_the_generators(served: Served) -> None:
+    answers = served.ask(guided=True)
+    finished = [answer for answer in answers if answer.finish_reason != "length"]
+    assert [answer.text for answer in finished if not answer.ok] == []
+    for answer in finished:
+        assert answer.text == served.extractor.render(answer.value)  # the white space too
+    if served.trained:
+        assert len(finished) == len(answers)
+        assert_same(answers, served.generate(guided=True))
+    else:
+        assert finished
+        print(f"{len(finished)} of {len(answers)} answers ended within {served.limit} tokens, and all of those parse")
+
+
+def test_a_plain_request_is_answered_as_the_contracts_own(served: Served) -> None:
+    if not served.trained:
+        pytest.skip(
+            "the stand-in has no export's generation config; run after `make quickstart`, or set MNEMOSMITH_EXPORT"
+        )
+    for value, answer in list(zip(served.inputs, served.ask(guided=True), strict=True))[:6]:
+        body = {"model": served.server.model, "messages": served.extractor.messages(value), "max_tokens": served.limit}
+        for extra in ({}, {"response_format": response_format(served.extractor)}):
+            [choice] = served.post("/v1/chat/completions", body | extra)["choices"]
+            assert choice["message"]["content"] == answer.text
