@@ -27,7 +27,7 @@ TripletRow = Row[Dialogue, tuple[Triplet, ...]]
 
 # A possessive or a contraction is a token of its own, so that an object can end before it ("my cat's name").
 _TOKEN = re.compile(r"['’](?:s|ll|ve|re|d|m|t)\b|\w+|[^\w\s]")
-_THRESHOLDS = tuple(round(0.1 + 0.05 * step, 2) for step in range(15))
+_THRESHOLDS = (0.02, 0.04, 0.06, 0.08, *(round(0.1 + 0.05 * step, 2) for step in range(15)))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ through the folders they write. A stage is skipped while nothing that it reads h
 files, and the toolkit's sources), so a stopped walk goes on where it stopped, and `--only STAGE` runs one again.
 
 Deviation from the shipped recipes: where the CPU multiplies bf16 natively (AMX, AVX512-BF16), the base model is trained in
-bf16 with the adapter in fp32, about twice as fast; elsewhere everything is fp32. The report says which.
+bf16 with the adapter in fp32, and all models answer in bf16, about twice as fast; elsewhere everything is fp32.
 """
 
 from __future__ import annotations
@@ -55,11 +55,12 @@ def stages(out: Path) -> list[Stage]:
     world, run, export = out / "world", out / "run", out / "export"
     splits = tuple(world / f"{name}.jsonl" for name in ("train", "dev", "test"))
     fast = ("--dtype", "bfloat16", "--bf16", "true") if cpu_has_bf16() else ()
+    dtype = ("--dtype", "bfloat16") if cpu_has_bf16() else ()  # the same for the untrained model and the trained one
     paths = ("--dataset_name", str(world), "--output_dir", str(run))
 
     def evaluation(name: str, what: str, *more: str, reads: Iterable[Path] = ()) -> Stage:
         folder = out / "eval" / name
-        command = ("eval", str(EVAL_RECIPE), "--dataset_name", str(world), "--output_dir", str(folder), *more)
+        command = ("eval", str(EVAL_RECIPE), "--dataset_name", str(world), "--output_dir", str(folder), *dtype, *more)
         return Stage(name, what, command, (EVAL_RECIPE, *splits, *reads), folder, ("extractors", "eval", "serve"))
 
     train = ("train", str(TRAIN_RECIPE), *paths, *fast)

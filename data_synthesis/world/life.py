@@ -196,8 +196,11 @@ class Lives:
                 self._begin(second, second.id, relation, held[0].object, self._long_ago(days[0]))
         for before, after in zip(days, days[1:], strict=False):
             for person in (first, second):
-                last = max(1, (after - before).days - 1)
-                for offset in sorted(self.rng.randint(1, last) for _ in range(self.rng.choice((1, 1, 2, 3)))):
+                last = (after - before).days - 1
+                count = self.rng.choice((1, 1, 2, 3))
+                for offset in sorted(
+                    self.rng.sample(range(1, last + 1), count)
+                ):  # one event a day: no fact of no length
                     self._happen(person, before + timedelta(days=offset), used)
         return first, second
 

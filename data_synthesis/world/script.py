@@ -11,7 +11,7 @@ from datetime import date
 
 from data_synthesis.world import wordings
 from data_synthesis.world.grammar import ADDRESSEE, SPEAKER, Reference, mark, realise, sentence
-from data_synthesis.world.life import KIN, TRAITS, Fact, Pet, Relative
+from data_synthesis.world.life import KIN, TRAITS, Fact, Pet
 from data_synthesis.world.telling import SAYABLE, Impossible, Mention, Move, Teller, embeddable
 from data_synthesis.world.values import article
 from data_synthesis.world.wordings import PAIRS, Phrasing
@@ -106,7 +106,8 @@ class Script(Teller):
             values = {"o": self.keyed(pet.fact, self.speaker.name, phrasing, (at,))}
             values["o2"] = self.keyed(pet.naming, f"{self.speaker.name}'s {pet.fact.object}", phrasing, (at,))
             clause = realise(phrasing.text, SPEAKER, values)
-        elif self.chance(0.25) and (relative := self.relative_with(first, second)):
+        elif self.chance(0.25) and (near := self.relatives(first, second)):
+            relative = self.rng.choice(near)
             phrasing = self.phrasing(first, ("say",), lambda p: not p.speaker_only, second)
             about, subject = self.introduce(relative, (at,), phrasing.text)
             facts = [next(f for f in relative.facts if f.relation == r) for r in (first, second)]
@@ -117,12 +118,6 @@ class Script(Teller):
                 self.phrasing(first, ("say",), second=second), facts, SPEAKER, self.speaker.name, (at,)
             )
         self.say(self.finish_turn(clause))
-
-    def relative_with(self, *relations: str) -> Relative | None:
-        fitting = [
-            r for r in self.speaker.relatives if set(relations) <= {f.relation for f in r.facts if f.holds(self.day)}
-        ]
-        return self.rng.choice(fitting) if fitting else None
 
     def _answer(self) -> None:
         """The other speaker asks; the question carries part of the content."""

@@ -232,14 +232,14 @@ class Teller:
 
     # -- third persons -----------------------------------------------------------------------------------------------
 
-    def relative(self, with_fact: bool = True, kin_only: bool = False) -> Relative:
-        options = [
-            r
-            for r in self.speaker.relatives
-            if (r.kin is None or r.kin.holds(self.day))
-            and (not kin_only or r.kin is not None)
-            and (not with_fact or any(f.holds(self.day) for f in r.facts))
-        ]
+    def relatives(self, *relations: str) -> list[Relative]:
+        """Those who are close to the speaker today (no former partner, nobody unborn) and have facts of all `relations`."""
+        near = [r for r in self.speaker.relatives if r.kin is None or r.kin.holds(self.day)]
+        return [r for r in near if set(relations) <= {f.relation for f in r.facts if f.holds(self.day)}]
+
+    def relative(self) -> Relative:
+        """One of them about whom there is something to tell."""
+        options = [r for r in self.relatives() if any(f.holds(self.day) for f in r.facts)]
         if not options:
             raise Impossible
         return self.rng.choice(options)

@@ -187,6 +187,7 @@ def test_the_real_corpus_has_the_published_counts(real: tuple[Path, dict[str, An
     assert details["bad_lines"] == {}
     assert details["pairs"] == 22_566
     assert details["relations"] == 75
+    assert details["relations_outside_vocabulary"] == {}
     rows = {split: card["splits"][split]["rows"] for split in SPLITS}
     assert rows == {"train": 18_059, "dev": 2_254, "test": 2_253}
     assert details["first_person_subjects"] + sum(details["other_subjects"].values()) == 22_566

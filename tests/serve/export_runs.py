@@ -36,13 +36,19 @@ def write_test_rows(folder: Path, count: int = 20) -> Path:
 
 
 def make_base(folder: Path, architecture: Any = "qwen3", *, tied: bool = True, dtype: str = "float32") -> Path:
-    """A tiny base; in bfloat16 it is stored so, in three shards."""
+    """A tiny base; in bfloat16 it is stored so, in several shards, and made to expect the token that it reads: most
+    tokens of a random model are near-ties, which any rounding decides anew."""
     make_tiny_chat_model(folder, architecture, tied=tied)
     if dtype != "float32":
         import torch
         from transformers import AutoModelForCausalLM
 
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, dtype))
+        with torch.no_grad():
+            model.get_output_embeddings().weight.copy_(model.get_input_embeddings().weight)
+            for name, parameter in model.named_parameters():
+                if name.endswith(("o_proj.weight", "down_proj.weight")):
+                    parameter *= 0.1
         (folder / "model.safetensors").unlink()
         model.save_pretrained(folder, max_shard_size="100KB")
     return folder
