@@ -44,6 +44,7 @@ KEYS: dict[str, Key] = {
         Key("dataset_test_split", "eval", ("str",), "test", "The split to score."),
         Key("eval_rows", "eval", ("int", "null"), None, "Score this many rows, drawn with `seed`; null: all.", low=1),
         Key("batch_size", "eval", ("int",), 16, "Prompts at once (in process), or requests at once (server).", low=1),
+        Key("max_tokens", "eval", ("int", "null"), None, "In process: cap of an answer; null: the contract's.", low=1),
         Key("baselines", "eval", ("list[str]",), [], "Scored on the same rows.", BASELINES),
         Key("output_dir", "eval", ("str",), None, "Where the results and the report go."),
         Key("seed", "eval", ("int",), 0, "Draws rows, shots and the report's examples.", low=0),
@@ -78,6 +79,7 @@ class EvalRecipe:
     dataset_test_split: str = "test"
     eval_rows: int | None = None
     batch_size: int = 16
+    max_tokens: int | None = None
     baselines: tuple[str, ...] = ()
     seed: int = 0
 

@@ -238,6 +238,7 @@ def _ask_in_process(
         dtype=recipe.dtype,
         guided=recipe.guided,
         batch_size=recipe.batch_size,
+        max_tokens=recipe.max_tokens,
     )
     started = time.perf_counter()
     answers = generator.generate(inputs, shots, on_progress=_progress())
@@ -248,6 +249,7 @@ def _ask_in_process(
         "quantization": recipe.quantization,
         "dtype": recipe.dtype,
         "batch_size": recipe.batch_size,
+        "max_tokens": recipe.max_tokens,
         "max_tokens": generator.max_tokens,
         "device": str(generator.device),
     }

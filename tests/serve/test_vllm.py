@@ -165,8 +165,13 @@ def test_a_plain_request_is_answered_as_the_contracts_own(served: Served) -> Non
         pytest.skip(
             "the stand-in has no export's generation config; run after `make quickstart`, or set MNEMOSMITH_EXPORT"
         )
-    for value, answer in list(zip(served.inputs, served.ask(guided=True), strict=True))[:6]:
-        body = {"model": served.server.model, "messages": served.extractor.messages(value), "max_tokens": served.limit}
-        for extra in ({}, {"response_format": response_format(served.extractor)}):
+    schema = {"response_format": response_format(served.extractor)}
+    for extra, answers in (({}, served.ask(guided=False)), (schema, served.ask(guided=True))):
+        for value, answer in list(zip(served.inputs, answers, strict=True))[:6]:
+            body = {
+                "model": served.server.model,
+                "messages": served.extractor.messages(value),
+                "max_tokens": served.limit,
+            }
             [choice] = served.post("/v1/chat/completions", body | extra)["choices"]
             assert choice["message"]["content"] == answer.text
