@@ -1,7 +1,7 @@
 """A corpus, or your own JSONL, as a dataset folder.
 
-    mnemosmith prepare personaext --out outputs/data/personaext     from $MNEMOSMITH_DATA, or --source FOLDER
-    mnemosmith prepare jsonl --in my.jsonl --out outputs/data/mine  rows as docs/data.md describes them
+mnemosmith prepare personaext --out outputs/data/personaext     from $MNEMOSMITH_DATA, or --source FOLDER
+mnemosmith prepare jsonl --in my.jsonl --out outputs/data/mine  rows as docs/data.md describes them
 
 """
 

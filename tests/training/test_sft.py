@@ -97,7 +97,9 @@ def test_lora_moves_the_adapter_alone_and_the_record_says_what_was_done(recipe: 
         assert (tmp_path / "run" / name).is_file(), name
 
 
-def test_full_fine_tuning_moves_every_weight_and_saves_a_whole_model(recipe: dict[str, Any], tmp_path: Path, tiny: Path):
+def test_full_fine_tuning_moves_every_weight_and_saves_a_whole_model(
+    recipe: dict[str, Any], tmp_path: Path, tiny: Path
+):
     from safetensors.torch import load_file
 
     plain = {k: v for k, v in recipe.items() if not k.startswith("lora") and k != "use_peft"}
@@ -131,7 +133,9 @@ def test_resuming_with_another_rank_is_refused_and_names_both(recipe: dict[str, 
     assert "`lora_r` was 4 and is 8" in capsys.readouterr().err
 
 
-def test_a_checkpoint_that_does_not_exist_is_an_error_and_not_a_fresh_start(recipe: dict[str, Any], tmp_path: Path, capsys):
+def test_a_checkpoint_that_does_not_exist_is_an_error_and_not_a_fresh_start(
+    recipe: dict[str, Any], tmp_path: Path, capsys
+):
     assert run(recipe, tmp_path, "--resume_from_checkpoint", str(tmp_path / "run/checkpoint-7")) == 2
     assert "is no checkpoint folder" in capsys.readouterr().err
 
