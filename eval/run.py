@@ -249,7 +249,6 @@ def _ask_in_process(
         "quantization": recipe.quantization,
         "dtype": recipe.dtype,
         "batch_size": recipe.batch_size,
-        "max_tokens": recipe.max_tokens,
         "max_tokens": generator.max_tokens,
         "device": str(generator.device),
     }
