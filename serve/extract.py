@@ -177,6 +177,7 @@ def _in_process(args: argparse.Namespace, extractor: Extractor[Any, Any]) -> Cal
         from serve.generate import Generator
 
         logging.disable_progress_bar()  # of loading weights: the bar below counts rows
+        logging.set_verbosity_error()  # it warns of the temperature 0 that an export states for other servers
         generator = Generator(
             Path(args.target), extractor, dtype=args.dtype, guided=not args.unguided, batch_size=args.batch_size
         )

@@ -117,6 +117,8 @@ def train(recipe: Recipe, extractor: Extractor[Any, Any]) -> dict[str, Any]:
         model_kwargs["quantization_config"] = quantization
         model_kwargs["device_map"] = {"": "cpu"} if args.use_cpu else {"": int(os.environ.get("LOCAL_RANK", "0"))}
     model = AutoModelForCausalLM.from_pretrained(model_path, **model_kwargs)
+    if not model.generation_config.do_sample:
+        model.generation_config.temperature = None  # an exported folder states 0.0, which save_pretrained refuses
 
     def dataset(rows: Encoded) -> Dataset:
         return Dataset.from_dict(

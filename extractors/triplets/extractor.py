@@ -168,7 +168,7 @@ class TripletExtractor(Extractor[Dialogue, tuple[Triplet, ...]]):
         ]
 
     def render(self, output: tuple[Triplet, ...]) -> str:
-        return json.dumps([_json(triplet) for triplet in output], ensure_ascii=False)
+        return json.dumps([_json(triplet) for triplet in output], ensure_ascii=False, separators=(",", ":"))
 
     def parse(self, text: str) -> tuple[Triplet, ...] | ExtractionError:
         found = find_json(text, _looks_like_triplets)

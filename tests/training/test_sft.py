@@ -193,7 +193,7 @@ def test_two_processes_equal_one_with_two_accumulated_steps(recipe: dict[str, An
 def test_a_dry_run_shows_mask_tokens_and_steps_and_writes_nothing(recipe: dict[str, Any], tmp_path: Path, capsys):
     assert run(recipe | {"num_train_epochs": 2, "max_steps": -1}, tmp_path, "--dry-run") == 0
     shown = capsys.readouterr().out
-    assert '⟦[{"subject": "Mia", "relation": "own", "object": "0 cats"}]<|im_end|>⟧' in shown
+    assert '⟦[{"subject":"Mia","relation":"own","object":"0 cats"}]<|im_end|>⟧' in shown
     assert "rows: 16" in shown and "dropped: 0" in shown
     assert "16 = 8 an epoch x 2" in shown
     assert "total:" in shown and "GiB" in shown
