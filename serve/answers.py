@@ -14,7 +14,7 @@ from typing import Any, Generic
 from extractors.contract import ExtractionError, Extractor, Input, Message, Output
 from extractors.jsontext import excerpt
 
-SEPARATORS = (",", ":")
+SEPARATORS = (",", ":")  # between the JSON tokens of `render`; guided decoding admits no other white space
 
 
 @dataclass(frozen=True)
