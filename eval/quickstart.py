@@ -84,7 +84,7 @@ def stages(out: Path) -> list[Stage]:
         evaluation(
             "baselines",
             "what works without a language model, on the same rows",
-            *("--baselines", "[tfidf_linear, minilm_nn]"),
+            *("--baselines", "[tfidf_linear, minilm_nn_slots]"),
         ),
         evaluation("zero-shot", "the untrained model, from the prompt alone", "--model", BASE),
         evaluation("five-shots", "the untrained model with five worked examples", "--model", BASE, "--shots", "5"),
@@ -248,7 +248,7 @@ def write_quickstart_report(out: Path, walk: Sequence[Stage]) -> dict[str, Any]:
         "Untrained, five shots": read_result(out / "eval/five-shots/model"),
         "Untrained, zero-shot": read_result(out / "eval/zero-shot/model"),
         "TF-IDF + linear taggers": read_result(out / "eval/baselines/tfidf_linear"),
-        "MiniLM nearest neighbour": read_result(out / "eval/baselines/minilm_nn"),
+        "MiniLM neighbour, slots filled": read_result(out / "eval/baselines/minilm_nn_slots"),
     }
     trained, five, zero, tfidf, nearest = (result.metrics["f1"] for result in results.values())
     export = json.loads((out / "export/export_report.json").read_text(encoding="utf-8"))
@@ -260,7 +260,7 @@ def write_quickstart_report(out: Path, walk: Sequence[Stage]) -> dict[str, Any]:
                 "seconds": sum(steps.values()),
                 "base": {"zero_shot": zero.value, "five_shots": five.value},
                 "trained": trained.value,
-                "baselines": {"tfidf_linear": tfidf.value, "minilm_nn": nearest.value},
+                "baselines": {"tfidf_linear": tfidf.value, "minilm_nn_slots": nearest.value},
                 "n": trained.n,
                 "interval": [trained.low, trained.high],
                 "export": str(out / "export"),
@@ -325,7 +325,7 @@ triplet F1 on {triplets["n"]} rows of held-out people
   untrained, five shots    {triplets["base"]["five_shots"]:.3f}
   untrained, zero-shot     {triplets["base"]["zero_shot"]:.3f}
   TF-IDF + linear taggers  {triplets["baselines"]["tfidf_linear"]:.3f}
-  MiniLM neighbour         {triplets["baselines"]["minilm_nn"]:.3f}
+  MiniLM neighbour         {triplets["baselines"]["minilm_nn_slots"]:.3f}
 
 report   {out / "report.html"} (picture: {out / "report.png"}, figures: {out / "report.json"})
 export   {out / "export"}
@@ -346,7 +346,7 @@ def _record(out: Path, report: dict[str, Any]) -> None:
         "base": "five-shots/model",
         "trained": "trained/model",
         "tfidf_linear": "baselines/tfidf_linear",
-        "minilm_nn": "baselines/minilm_nn",
+        "minilm_nn_slots": "baselines/minilm_nn_slots",
     }
     for name, folder in folders.items():
         score = read_result(out / "eval" / folder).metrics["f1"]

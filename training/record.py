@@ -118,6 +118,17 @@ def check_resumable(recipe: Recipe, output: Path) -> None:
         )
 
 
+def check_same_data(output: Path, split: str, sha256s: list[str]) -> None:
+    """Refuse to resume on rows other than those that the run began with: the order of rows seen would be another's."""
+    record = read_record(output)
+    before = [part["sha256"] for part in record["dataset"] if part["split"] == split] if record else sha256s
+    if before != sha256s:
+        raise InputError(
+            f"{output} holds checkpoints that were trained on other rows: split {split!r} has changed since. Bring the old "
+            "files back to go on, or choose another `output_dir`."
+        )
+
+
 def _versions() -> dict[str, str]:
     versions = {}
     for name in PACKAGES:

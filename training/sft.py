@@ -26,7 +26,15 @@ from extractors import Extractor, InputError, load_extractor
 from recipes.loader import Recipe, RecipeError, load_recipe
 from recipes.models import ModelError, resolve_model
 from training.data import Encoded, Source, encode, load_split, refuse_overlong, show_mask, token_statistics
-from training.record import RunError, check_resumable, last_checkpoint, read_record, run_record, write_record
+from training.record import (
+    RunError,
+    check_resumable,
+    check_same_data,
+    last_checkpoint,
+    read_record,
+    run_record,
+    write_record,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -71,6 +79,8 @@ def train(recipe: Recipe, extractor: Extractor[Any, Any]) -> dict[str, Any]:
         check_resumable(recipe, output)
     tokenizer = load_tokenizer(recipe, model_path)
     encoded, sources = encode_split(recipe, extractor, tokenizer, recipe.values["dataset_train_split"])
+    if checkpoint is not None:
+        check_same_data(output, recipe.values["dataset_train_split"], [source.sha256 for source in sources])
     wants_eval = recipe.values.get("eval_strategy", "no") != "no"
     eval_encoded, eval_sources = (
         encode_split(recipe, extractor, tokenizer, recipe.values["dataset_test_split"]) if wants_eval else (None, [])

@@ -133,6 +133,13 @@ def test_resuming_with_another_rank_is_refused_and_names_both(recipe: dict[str, 
     assert "`lora_r` was 4 and is 8" in capsys.readouterr().err
 
 
+def test_resuming_on_other_rows_is_refused(recipe: dict[str, Any], tmp_path: Path, capsys):
+    assert run(recipe | {"max_steps": 2}, tmp_path) == 0
+    write_split(tmp_path / "data", 17)
+    assert run(recipe, tmp_path) == 2
+    assert "split 'train' has changed since" in capsys.readouterr().err
+
+
 def test_a_checkpoint_that_does_not_exist_is_an_error_and_not_a_fresh_start(
     recipe: dict[str, Any], tmp_path: Path, capsys
 ):
