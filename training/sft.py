@@ -37,6 +37,17 @@ from training.record import (
 )
 
 
+# Keys of TRL's that decide how its script renders and masks text. Here the contract does, so they would change nothing.
+DECIDED_BY_CONTRACT = (
+    "assistant_only_loss",
+    "chat_template_path",
+    "dataset_kwargs",
+    "dataset_text_field",
+    "eos_token",
+    "pad_token",
+)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train, or show what would be trained. Exit codes: 0 done, 2 bad recipe or input, 1 failed run."""
     parser = argparse.ArgumentParser(
@@ -53,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise InputError(
                 f"`method` is {recipe.method}: this is training.sft; use `mnemosmith train {known.config}`."
             )
+        refuse_ignored_keys(recipe)
         extractor = load_extractor(recipe.extractor, recipe.extractor_options)
         if known.dry_run:
             return dry_run(recipe, extractor)
@@ -184,6 +196,18 @@ def train(recipe: Recipe, extractor: Extractor[Any, Any]) -> dict[str, Any]:
     if args.push_to_hub:
         trainer.push_to_hub()
     return record
+
+
+def refuse_ignored_keys(recipe: Recipe) -> None:
+    """A key that would be read and then change nothing is an error, like an unknown one."""
+    ignored = [key for key in DECIDED_BY_CONTRACT if recipe.values.get(key)]
+    if recipe.values.get("completion_only_loss") is False:
+        ignored.append("completion_only_loss")
+    if ignored:
+        raise InputError(
+            f"`{'`, `'.join(ignored)}`: rows are rendered from the extractor's contract and trained on the completion alone, so "
+            "this would change nothing. Leave it out; prompts are changed through `extractor_options`."
+        )
 
 
 def load_tokenizer(recipe: Recipe, model_path: str) -> Any:

@@ -133,6 +133,14 @@ def test_resuming_with_another_rank_is_refused_and_names_both(recipe: dict[str, 
     assert "`lora_r` was 4 and is 8" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("key, value", [("assistant_only_loss", True), ("completion_only_loss", False)])
+def test_a_key_that_would_change_nothing_is_refused(
+    recipe: dict[str, Any], tmp_path: Path, capsys, key: str, value: bool
+):
+    assert run(recipe | {key: value}, tmp_path) == 2
+    assert f"`{key}`" in capsys.readouterr().err
+
+
 def test_resuming_on_other_rows_is_refused(recipe: dict[str, Any], tmp_path: Path, capsys):
     assert run(recipe | {"max_steps": 2}, tmp_path) == 0
     write_split(tmp_path / "data", 17)
