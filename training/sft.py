@@ -36,7 +36,6 @@ from training.record import (
     write_record,
 )
 
-
 # Keys of TRL's that decide how its script renders and masks text. Here the contract does, so they would change nothing.
 DECIDED_BY_CONTRACT = (
     "assistant_only_loss",
