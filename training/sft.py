@@ -170,7 +170,9 @@ def train(recipe: Recipe, extractor: Extractor[Any, Any]) -> dict[str, Any]:
 
     # Save: weights (checked for non-finite values by the trainer), the log, the figures, the model card.
     trainer.save_model(str(output))
-    evaluation = trainer.evaluate() if eval_encoded else {}
+    measured = [entry for entry in trainer.state.log_history if "eval_loss" in entry]
+    if eval_encoded and not (measured and measured[-1]["step"] == trainer.state.global_step):
+        measured.append(trainer.evaluate())
     if args.process_index == 0:
         tokenizer.save_pretrained(output)
         figures = run_figures(trainer.state.log_history, encoded, args, seconds, trainer.state.global_step, checkpoint)
@@ -179,7 +181,7 @@ def train(recipe: Recipe, extractor: Extractor[Any, Any]) -> dict[str, Any]:
             "steps": trainer.state.global_step,
             "trainable_parameters": trainable,
             "train_loss": result.training_loss,
-            "eval_loss": evaluation.get("eval_loss"),
+            "eval_loss": measured[-1]["eval_loss"] if measured else None,
             "figures": figures,
         }
         with (output / "train_log.jsonl").open("w", encoding="utf-8") as log:
@@ -189,7 +191,7 @@ def train(recipe: Recipe, extractor: Extractor[Any, Any]) -> dict[str, Any]:
         print(
             f"trained {trainer.state.global_step} steps in {seconds:.0f} s, {figures['tokens_per_s']:.0f} tokens/s "
             f"({figures['trained_tokens_per_s']:.0f} trained), loss {result.training_loss:.4f}"
-            + (f", eval loss {record['eval_loss']:.4f}" if evaluation else "")
+            + (f", eval loss {record['eval_loss']:.4f}" if measured else "")
             + f"\nsaved to {output}; next: mnemosmith export {output} OUT"
         )
     if args.push_to_hub:
