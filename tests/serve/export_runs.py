@@ -48,7 +48,7 @@ def make_base(folder: Path, architecture: Any = "qwen3", *, tied: bool = True, d
             model.get_output_embeddings().weight.copy_(model.get_input_embeddings().weight)
             for name, parameter in model.named_parameters():
                 if name.endswith(("o_proj.weight", "down_proj.weight")):
-                    parameter *= 0.1
+                    parameter *= 0.05
         (folder / "model.safetensors").unlink()
         model.save_pretrained(folder, max_shard_size="100KB")
     return folder

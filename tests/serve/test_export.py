@@ -147,7 +147,13 @@ print(json.dumps(found))
 
 def test_untied_bfloat16_sharded_base_is_exported_in_shards_and_proven(tmp_path: Path) -> None:
     base = make_base(tmp_path / "base", "llama", tied=False, dtype="bfloat16")
-    write_run(tmp_path / "run", trained_model(base, "bfloat16"), base, write_test_rows(tmp_path), dtype="bfloat16")
+    write_run(
+        tmp_path / "run",
+        trained_model(base, "bfloat16", target_modules=["v_proj", "up_proj"]),
+        base,
+        write_test_rows(tmp_path),
+        dtype="bfloat16",
+    )
     report = export(tmp_path / "run", tmp_path / "out", max_shard_size=100_000, log=quiet)
     assert len(report["files"]) > 1 and report["dtype"] == "bfloat16"
     assert report["proof"]["same_argmax"] >= 0.99

@@ -239,7 +239,7 @@ def test_module_that_the_config_targets_but_the_file_lacks_is_refused(saved: Pat
     def without(tensors: dict[str, Any]) -> dict[str, Any]:
         return {key: tensor for key, tensor in tensors.items() if "down_proj" not in key}
 
-    with pytest.raises(ExportError, match=r"no factors for `model\.layers\.0\.mlp\.down_proj`"):
+    with pytest.raises(ExportError, match=r"no factors for `model\.layers\.\d\.mlp\.down_proj`"):
         read_adapter(changed(saved, tmp_path / "run", tensors=without))
 
 
