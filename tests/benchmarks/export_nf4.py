@@ -53,15 +53,20 @@ def main() -> int:
     proof = report["proof"]
     print(json.dumps(proof, indent=2))
     if args.record:
-        record(
-            "export.f1_drop_from_nf4",
-            proof["f1_drop_from_nf4"],
-            n=200,
-            command=f"python tests/benchmarks/export_nf4.py --steps {args.steps} --record",
-            data="simulated persona world, dev rows",
-            model="SmolLM2-135M-Instruct, NF4 QLoRA",
-            note=f"NF4 base + adapter {proof['f1_nf4_adapter']:.3f}, merged {proof['f1_merged']:.3f}",
-        )
+        notes = {
+            "f1_drop_from_nf4": f"NF4 base + adapter {proof['f1_nf4_adapter']:.3f}, merged {proof['f1_merged']:.3f}",
+            "max_logit_diff": f"merged folder against unquantised base + adapter, computed in {proof['computed_in']}",
+        }
+        for name, note in notes.items():
+            record(
+                f"export.{name}",
+                proof[name],
+                n=200 if name == "f1_drop_from_nf4" else proof["rows"],
+                command=f"python tests/benchmarks/export_nf4.py --steps {args.steps} --record",
+                data="simulated persona world, dev rows",
+                model="SmolLM2-135M-Instruct, NF4 QLoRA",
+                note=note,
+            )
     return 0
 
 
