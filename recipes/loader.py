@@ -96,7 +96,7 @@ class Recipe:
             lines = [
                 yaml.safe_dump({name: value}, sort_keys=False, allow_unicode=True, width=10_000)
                 for name, value in self.values.items()
-                if keys[name].section == section and not (value is None and name in OUR_KEYS)
+                if keys[name].section == section and not (name in OUR_KEYS and value is OUR_KEYS[name].default is None)
             ]
             if lines:
                 parts.append(f"# {SECTION_TITLES[section]}\n" + "".join(lines))
