@@ -6,7 +6,6 @@ and keys that contradict each other are all reported at once.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -14,9 +13,10 @@ from typing import Any
 
 import yaml
 
+from recipes.flat import read_flat
 from recipes.keys import EXTRACTORS, Key
-from recipes.loader import COMMAND_LINE, RecipeError, in_order, read_yaml
-from recipes.values import BadValue, check_value, show
+from recipes.loader import RecipeError, in_order
+from recipes.values import show
 
 BASELINES = ("tfidf_linear", "minilm_nn", "minilm_nn_slots")
 
@@ -97,42 +97,14 @@ class EvalRecipe:
 
 def load_eval_recipe(path: Path, overrides: Mapping[str, str] | None = None) -> EvalRecipe:
     """The recipe at `path` with the command line's `overrides` (values as typed) on top. Raises RecipeError."""
-    raw, lines, problems = read_yaml(path)
-    for name, text in (overrides or {}).items():
-        raw[name] = _typed(KEYS[name], text)
-        lines[name] = COMMAND_LINE
-    values: dict[str, Any] = {}
-    faulty: set[str] = set()
-    for name, value in raw.items():
-        if name not in KEYS:
-            near = _RENAMED.get(name) or next(iter(difflib.get_close_matches(name, KEYS, n=1, cutoff=0.6)), None)
-            advice = f"Did you mean `{near}`?" if near else f"The keys are {', '.join(KEYS)}."
-            problems.append((lines[name], f"`{name}` is not a key of an eval recipe. {advice}"))
-            faulty |= {near} if near else set()
-            continue
-        try:
-            values[name] = check_value(KEYS[name], value)
-        except BadValue as error:
-            problems.append((lines[name], f"`{name}` is {show(value)}{error}"))
-            faulty.add(name)
-    for name, example in (("dataset_name", "outputs/world"), ("output_dir", "outputs/eval/world")):
-        if not values.get(name) and name not in faulty:
-            problems.append((None, f"`{name}` is missing. Write for example `{name}: {example}`."))
-    if "model" not in faulty:
-        problems += [(lines.get(name), message) for name, message in _contradictions(values) if name not in faulty]
-    if problems:
-        raise RecipeError(str(path), in_order(problems))
-    return EvalRecipe(**{**values, "baselines": tuple(values.get("baselines", ()))})
-
-
-def _typed(key: Key, text: str) -> Any:
-    """A command-line value as YAML reads it, except that a key of text takes 123 as text: a shell has no quotes
-    left."""
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
-        return text
-    return text if set(key.types) <= {"str", "null"} and value is not None else value
+    read = read_flat(path, "an eval recipe", KEYS, _RENAMED, overrides or {})
+    read.require({"dataset_name": "outputs/world", "output_dir": "outputs/eval/world"})
+    if "model" not in read.faulty:
+        for name, message in _contradictions(read.values):
+            read.refuse(name, message)
+    if read.problems:
+        raise RecipeError(str(path), in_order(read.problems))
+    return EvalRecipe(**{**read.values, "baselines": tuple(read.values.get("baselines", ()))})
 
 
 def _contradictions(values: Mapping[str, Any]) -> list[tuple[str, str]]:

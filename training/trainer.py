@@ -1,4 +1,10 @@
-"""TRL's SFTTrainer with one guard: a run that has diverged stops, and non-finite weights never reach the disk."""
+"""TRL's SFTTrainer with a guard and a shorter way on a CPU.
+
+The guard: a run that has diverged stops, and non-finite weights never reach the disk. The way: TRL folds the loss over
+chunks of the vocabulary, which saves a GPU's memory and has a Triton kernel there; on a CPU the same folding runs in
+plain fp32 torch and took more than half of a training step (SmolLM2-135M, 8 x 110 tokens), so the logits of the
+positions that are trained are made at once.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +32,44 @@ class GuardedSFTTrainer(SFTTrainer):  # type: ignore[misc]
                     "still good; lower `learning_rate` or `max_grad_norm`, and start again."
                 )
         super().log(logs, *args, **kwargs)
+
+    def compute_loss(
+        self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> Any:
+        if inputs["input_ids"].device.type != "cpu" or return_outputs or self.args.loss_type != "nll":
+            return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+        labels = inputs["labels"]
+        trained = labels != -100
+        first = max(int(trained.any(dim=0).float().argmax()) - 1, 0)  # the position before it predicts the first label
+        given = {name: value for name, value in inputs.items() if name != "labels"}
+        kept = labels.shape[1] - first
+        logits = model(**given, use_cache=False, logits_to_keep=kept).logits[:, :-1]
+        mask, targets = trained[:, first + 1 :], labels[:, first + 1 :]
+        logits, targets = logits[mask].float(), targets[mask]
+        total = torch.nn.functional.cross_entropy(logits, targets, reduction="sum")
+        loss = total / torch.as_tensor(mask.sum() if num_items_in_batch is None else num_items_in_batch).clamp(min=1)
+        if self.args.average_tokens_across_devices and num_items_in_batch is not None:
+            loss = loss * self.accelerator.num_processes  # DDP averages the gradients of processes
+        self._count(logits.detach(), targets, inputs)
+        return loss
+
+    def _count(self, logits: torch.Tensor, targets: torch.Tensor, inputs: dict[str, Any]) -> None:
+        """TRL's own figures beside the loss, under its names."""
+        metrics = self._metrics["train" if self.model.training else "eval"]
+        log_probs = torch.log_softmax(logits, dim=-1)
+        entropy = -(log_probs.exp() * log_probs).sum()
+        seen = torch.stack([torch.tensor(float(len(targets))), entropy, (logits.argmax(-1) == targets).sum().float()])
+        count, entropy_sum, correct = self.accelerator.gather_for_metrics(seen).view(-1, 3).sum(0).tolist()
+        metrics["entropy"].append(entropy_sum / max(count, 1))
+        metrics["mean_token_accuracy"].append(correct / max(count, 1))
+        if self.model.training:
+            tokens = (
+                inputs["attention_mask"].sum()
+                if "attention_mask" in inputs
+                else torch.tensor(inputs["input_ids"].numel())
+            )
+            self._total_train_tokens += int(self.accelerator.gather_for_metrics(tokens).sum())
+        metrics["num_tokens"] = [self._total_train_tokens]
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
         for name, parameter in self.model.named_parameters():

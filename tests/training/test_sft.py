@@ -108,6 +108,33 @@ def test_full_fine_tuning_moves_every_weight_and_saves_a_whole_model(
     assert [name for name in before if before[name].equal(after[name])] == []
 
 
+def test_the_short_way_on_a_cpu_gives_trls_loss_gradients_and_metrics(tiny: Path, tmp_path: Path):
+    import torch
+    from datasets import Dataset
+    from trl import SFTConfig, SFTTrainer
+
+    from training.trainer import GuardedSFTTrainer
+
+    rows = [{"prompt": "Mia: I love jazz." * n, "completion": '[{"relation":"like_music"}]' * n} for n in (1, 2, 3, 4)]
+    seen = []
+    for trainer_class in (SFTTrainer, GuardedSFTTrainer):
+        arguments = SFTConfig(
+            output_dir=str(tmp_path), use_cpu=True, bf16=False, report_to="none", gradient_checkpointing=False
+        )
+        trainer = trainer_class(str(tiny), args=arguments, train_dataset=Dataset.from_list(rows))
+        batch = trainer.data_collator([trainer.train_dataset[place] for place in range(4)])
+        trainer.model.train()
+        loss = trainer.compute_loss(trainer.model, dict(batch), num_items_in_batch=torch.tensor(50))
+        loss.backward()
+        gradients = {name: p.grad.clone() for name, p in trainer.model.named_parameters()}
+        seen.append((loss.detach(), gradients, {name: value[-1] for name, value in trainer._metrics["train"].items()}))
+    (theirs, their_gradients, their_metrics), (ours, our_gradients, our_metrics) = seen
+    torch.testing.assert_close(ours, theirs)
+    for name, gradient in their_gradients.items():
+        torch.testing.assert_close(our_gradients[name], gradient, rtol=1e-3, atol=1e-5)
+    assert our_metrics == pytest.approx(their_metrics, rel=1e-4) and set(our_metrics) >= {"entropy", "num_tokens"}
+
+
 def test_true_four_bit_training_on_a_cpu_moves_the_adapter(recipe: dict[str, Any], tmp_path: Path):
     pytest.importorskip("bitsandbytes", reason="4-bit layers come from bitsandbytes")
     record = train_recipe(recipe | {"load_in_4bit": True, "use_bnb_nested_quant": True, "max_steps": 2}, tmp_path)
