@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 import extractors.triplets.score as triplets_score
 from eval.bootstrap import percentiles, resampled_totals
-from eval.provenance import git_revision, machine, versions
 from extractors.contract import ExtractionError, Extractor
 from extractors.rows import Row, write_rows
+from recipes.provenance import git_revision, machine, versions
 
 # Of each score module: Counts (a dataclass of int, with `rows_right`), count(input, gold, answer), metrics(total).
 SCORES: dict[str, ModuleType] = {"triplets": triplets_score}

@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 
-from eval.provenance import git_revision, machine
+from recipes.provenance import git_revision, machine
 
 RESULTS = Path("docs/results.json")
 README = Path("README.md")

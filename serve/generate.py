@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Generic, Literal
 
+from extractors.chat import end_of_turn
 from extractors.contract import Extractor, Input, InputError, Output
 from serve.answers import SEPARATORS, Answer, chat_messages, failed_request, read_answer
 
@@ -182,18 +183,3 @@ class Generator(Generic[Input, Output]):
         return xgrammar.GrammarCompiler(info).compile_json_schema(
             json.dumps(self.extractor.json_schema), any_whitespace=False, separators=SEPARATORS
         )
-
-
-def end_of_turn(tokenizer: Any, chat_template_kwargs: Any) -> int | None:
-    """The token that the chat template puts after an assistant's text, or None where that is no single special
-    token."""
-    mark = "the answer ends here"
-    text = tokenizer.apply_chat_template(
-        [{"role": "user", "content": "?"}, {"role": "assistant", "content": mark}],
-        tokenize=False,
-        **chat_template_kwargs,
-    )
-    after = tokenizer(text.rpartition(mark)[2].lstrip(), add_special_tokens=False)["input_ids"]
-    if after and after[0] in tokenizer.added_tokens_decoder:
-        return int(after[0])
-    return None

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from serve.generate import end_of_turn
+from extractors.chat import end_of_turn
 from serve.merge import ExportError
 
 TOKENIZER_FILES = (

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from extractors import extractor_from_json
+from extractors.chat import end_of_turn
 from extractors.contract import Extractor, InputError
 from extractors.rows import Row
-from serve.generate import Generator, end_of_turn
+from serve.generate import Generator
 from serve.merge import read_checkpoint
 from serve.reload import completion_logits, prompt_ids, ready
 

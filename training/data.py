@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from extractors.chat import end_of_turn
 from extractors.contract import Extractor, InputError
 from extractors.rows import Row, read_rows, sha256
 
@@ -86,30 +87,20 @@ def load_split(
     return rows, sources
 
 
-def end_of_turn(tokenizer: Any, template_kwargs: Mapping[str, Any]) -> int:
-    """Id of the token that closes an assistant turn in this tokenizer's chat template (`<|im_end|>`, `<|eot_id|>` …).
-
-    Raises InputError where the template is missing, or closes a turn with no special token, since a model could not
-    learn to stop.
-    """
+def trained_end(tokenizer: Any, template_kwargs: Mapping[str, Any]) -> int:
+    """Id of the token that closes an assistant turn. Raises InputError where the template is missing, or closes a turn
+    with no special token, since a model could not learn to stop."""
+    end = end_of_turn(tokenizer, template_kwargs)
+    if end is not None:
+        return end
     if not tokenizer.chat_template:
         raise InputError(
             f"the tokenizer of {tokenizer.name_or_path} has no chat template: use an instruct model, or save a template with it."
         )
-    mark = "MNEMOSMITH"
-    rendered = tokenizer.apply_chat_template(
-        [{"role": "user", "content": "?"}, {"role": "assistant", "content": mark}], tokenize=False, **template_kwargs
+    raise InputError(
+        f"the chat template of {tokenizer.name_or_path} does not close an assistant turn with a special token, so a "
+        "model trained with it would never stop: use a template that does (ChatML: `<|im_end|>`)."
     )
-    after = tokenizer.encode(rendered.rpartition(mark)[2], add_special_tokens=False)
-    special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special} | set(
-        tokenizer.all_special_ids
-    )
-    if not after or after[0] not in special:
-        raise InputError(
-            f"the chat template of {tokenizer.name_or_path} does not close an assistant turn with a special token, so a "
-            "model trained with it would never stop: use a template that does (ChatML: `<|im_end|>`)."
-        )
-    return int(after[0])
 
 
 def prompt_ids(tokenizer: Any, extractor: Extractor[Any, Any], value: Any) -> list[int]:
@@ -129,7 +120,7 @@ def encode(
 ) -> Encoded:
     """Tokenise rows. A row longer than `max_length` is never cut (half a JSON array teaches a model not to finish), it is
     set apart by its id."""
-    end = end_of_turn(tokenizer, extractor.decoding.chat_template_kwargs)
+    end = trained_end(tokenizer, extractor.decoding.chat_template_kwargs)
     examples: list[Example] = []
     dropped: list[str] = []
     for row in rows:

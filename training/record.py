@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
 from extractors import Extractor, InputError
 from recipes.loader import Recipe
+from recipes.provenance import git_revision, versions
 
-PACKAGES = ("mnemosmith", "torch", "transformers", "trl", "peft", "accelerate", "datasets", "bitsandbytes", "deepspeed")
 # What may differ between the two halves of a resumed run: how long, how often, where to; never what is learnt.
 FREE_ON_RESUME = re.compile(
     r"num_train_epochs|max_steps|output_dir|run_name|report_to|push_to_hub|hub_.*|logging_.*|save_.*|eval_.*|dataloader_.*"
@@ -54,8 +52,8 @@ def run_record(
         "tokens": statistics,
         "seed": values.get("seed", 42),
         "world_size": world_size,
-        "versions": _versions(),
-        "git_revision": _git_revision(),
+        "versions": versions(),
+        "git_revision": git_revision(short=False),
         "recipe": values,
     }
 
@@ -127,27 +125,3 @@ def check_same_data(output: Path, split: str, sha256s: list[str]) -> None:
             f"{output} holds checkpoints that were trained on other rows: split {split!r} has changed since. Bring the old "
             "files back to go on, or choose another `output_dir`."
         )
-
-
-def _versions() -> dict[str, str]:
-    versions = {}
-    for name in PACKAGES:
-        try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return versions
-
-
-def _git_revision() -> str | None:
-    """Revision of the toolkit's own checkout, with `+dirty` for uncommitted changes; None outside a checkout."""
-    here = Path(__file__).resolve().parent
-
-    def git(*command: str) -> str:
-        done = subprocess.run(["git", "-C", str(here), *command], capture_output=True, text=True, check=True)
-        return done.stdout.strip()
-
-    try:
-        return git("rev-parse", "HEAD") + ("+dirty" if git("status", "--porcelain", "--untracked-files=no") else "")
-    except (OSError, subprocess.CalledProcessError):
-        return None

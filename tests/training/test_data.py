@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from extractors import InputError, load_extractor
+from extractors.chat import end_of_turn
 from extractors.rows import Row
 from extractors.triplets import Dialogue, Triplet, Turn
 from tests.tiny import make_tiny_tokenizer
-from training.data import IGNORED, encode, end_of_turn, load_split, prompt_ids, refuse_overlong, token_statistics
+from training.data import IGNORED, encode, load_split, prompt_ids, refuse_overlong, token_statistics
 
 EXTRACTOR = load_extractor("triplets", {"prompt": "compact"})
 

