@@ -2,7 +2,7 @@
 
     python tests/benchmarks/sft_throughput.py [--steps 12] [--pairs 3] [--record]
 
-Both train LoRA on SmolLM2-135M-Instruct with the settings of the quickstart's recipe, on rows of the simulated world that were
+Both train SmolLM2-135M-Instruct with the settings of the quickstart (bf16 arithmetic where the CPU has it), on rows of the simulated world that were
 written once as TRL's prompt / completion messages. TRL's script is run as its users run it (`trl/scripts/sft.py`). Both are
 measured by `train_runtime` of their own trainer, so start-up and tokenising are outside; the ratio is the median of the
 pairs. What differs: on a CPU ours makes the logits of the trained positions at once (TRL folds the loss over the vocabulary, for
@@ -28,6 +28,7 @@ from data_synthesis.simulate import simulate  # noqa: E402
 from eval.results import record  # noqa: E402
 from extractors import load_extractor  # noqa: E402
 from extractors.rows import read_rows  # noqa: E402
+from recipes.checks import cpu_has_bf16  # noqa: E402
 from recipes.loader import load_recipe  # noqa: E402
 from recipes.models import resolve_model  # noqa: E402
 
@@ -58,6 +59,7 @@ def main() -> int:
             "max_steps": args.steps,
             "eval_strategy": "no",
             "save_strategy": "no",
+            "bf16": cpu_has_bf16(),  # as the quickstart does
             "model_name_or_path": resolve_model(recipe.values["model_name_or_path"]),
         }
         theirs = {k: v for k, v in settings.items() if k != "train_sampling_strategy" and v is not None}
@@ -79,7 +81,7 @@ def main() -> int:
             interval=(min(ratios), max(ratios)),
             command=f"python tests/benchmarks/sft_throughput.py --steps {args.steps} --pairs {args.pairs} --record",
             data="simulated persona world",
-            model="SmolLM2-135M-Instruct, LoRA, fp32",
+            model="SmolLM2-135M-Instruct, fp32 weights, " + ("bf16" if cpu_has_bf16() else "fp32") + " arithmetic",
             note="ours / TRL's script, same rows, batch and steps; the interval is the range of the pairs",
         )
     return 0
