@@ -2,11 +2,11 @@
 
     python tests/benchmarks/sft_throughput.py [--steps 12] [--pairs 3] [--record]
 
-Both train SmolLM2-135M-Instruct with the settings of the quickstart (bf16 arithmetic where the CPU has it), on rows of the simulated world that were
-written once as TRL's prompt / completion messages. TRL's script is run as its users run it (`trl/scripts/sft.py`). Both are
-measured by `train_runtime` of their own trainer, so start-up and tokenising are outside; the ratio is the median of the
-pairs. What differs: on a CPU ours makes the logits of the trained positions at once (TRL folds the loss over the vocabulary, for
-which it has a GPU kernel only), and lets the C library keep freed memory.
+Both train SmolLM2-135M-Instruct with the settings of the quickstart (bf16 arithmetic where the CPU has it), on rows of the
+simulated world that were written once as TRL's prompt / completion messages. TRL's script is run as its users run it
+(`trl/scripts/sft.py`). Both are measured by `train_runtime` of their own trainer, so start-up and tokenising are outside; the
+ratio is the median of the pairs. What differs: on a CPU ours makes the logits of the trained positions at once (TRL folds the
+loss over the vocabulary, for which it has a GPU kernel only), and lets the C library keep freed memory.
 """
 
 from __future__ import annotations
