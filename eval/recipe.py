@@ -14,10 +14,11 @@ from typing import Any
 import yaml
 
 from recipes.flat import read_flat
-from recipes.keys import EXTRACTORS, Key
+from recipes.keys import Key
 from recipes.loader import RecipeError, in_order
 from recipes.values import show
 
+SCORED = ("triplets",)  # extractors whose outputs `eval.evaluate` can score
 BASELINES = ("tfidf_linear", "minilm_nn", "minilm_nn_slots")
 
 KEYS: dict[str, Key] = {
@@ -25,7 +26,7 @@ KEYS: dict[str, Key] = {
     for key in (
         Key(
             "extractor", "eval", ("str", "null"), None,
-            "The memory task; an exported folder states its own.", EXTRACTORS,
+            "The memory task; an exported folder states its own.", SCORED,
         ),
         Key("extractor_options", "eval", ("dict",), {}, "Options of the extractor, as the model was trained with."),
         Key(

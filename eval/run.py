@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.compare import compare, comparison_table
-from eval.evaluate import Answer, Prediction, Result, evaluate
+from eval.evaluate import SCORES, Answer, Prediction, Result, evaluate
 from eval.recipe import KEYS, EvalRecipe, load_eval_recipe
 from eval.report import Headline, Section, Text, write_report
 from eval.sections import breakdown_bars, drawn_examples, loss_curve, metric_bars, metrics_table
@@ -75,6 +75,10 @@ def run(args: argparse.Namespace) -> int:
 def evaluate_recipe(recipe: EvalRecipe) -> dict[str, Result]:
     """Scores everything that the recipe names; results by label. Raises InputError before any model is loaded."""
     extractor = _contract(recipe)
+    if extractor.name not in SCORES:
+        raise InputError(
+            f"the model's extractor is {extractor.name}, and only {', '.join(SCORES)} can be scored so far."
+        )
     model = recipe.model if recipe.model is None or recipe.served else resolve_model(recipe.model)
     data, out = Path(recipe.dataset_name), Path(recipe.output_dir)
     test_file, train_file = (

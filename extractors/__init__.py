@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from extractors.continuity import ContinuityExtractor
 from extractors.contract import Decoding, ExtractionError, Extractor, InputError, Message
 from extractors.triplets import TripletExtractor
 
-EXTRACTORS: dict[str, type[Extractor[Any, Any]]] = {"triplets": TripletExtractor}
+EXTRACTORS: dict[str, type[Extractor[Any, Any]]] = {"triplets": TripletExtractor, "continuity": ContinuityExtractor}
 
 
 def load_extractor(name: str, options: Mapping[str, Any] | None = None) -> Extractor[Any, Any]:

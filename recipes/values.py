@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from recipes.keys import EXTRACTORS, METHODS, PLANNED_METHODS, VALUE_SPELLINGS, Key
+from recipes.keys import METHODS, PLANNED_METHODS, VALUE_SPELLINGS, Key
 
 KIND_NAMES = {
     "null": "null",
@@ -138,8 +138,8 @@ def _example(key: Key) -> str:
 def _check_choice(key: Key, value: Any) -> None:
     if key.name == "method" and value in PLANNED_METHODS:
         raise BadValue(f", which is not in this version. Write `method: {METHODS[0]}`.")
-    if key.name == "extractor" and value not in EXTRACTORS:
-        raise BadValue(f" but the extractors of this version are: {', '.join(EXTRACTORS)}.")
+    if key.name == "extractor" and value not in key.choices:
+        raise BadValue(f" but the extractors of this version are: {', '.join(key.choices)}.")
     if value in key.choices:
         return
     meant = VALUE_SPELLINGS.get(str(value).lower())
