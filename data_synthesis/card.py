@@ -113,13 +113,13 @@ def _words(value: Any) -> int:
 
 
 def _labels(rows: list[dict[str, Any]]) -> dict[str, int]:
-    """Distribution of relations (list gold) or of labels (string gold), most frequent first."""
+    """Distribution of relations (list gold) or of labels (gold that is one value), most frequent first."""
     counter: Counter[str] = Counter()
     for row in rows:
         for item in row["gold"] if isinstance(row["gold"], list) else [row["gold"]]:
             label = item.get("relation") if isinstance(item, dict) else item
-            if isinstance(label, str):
-                counter[label] += 1
+            if isinstance(label, str | int):
+                counter[str(label)] += 1
     return dict(sorted(counter.items(), key=lambda pair: (-pair[1], pair[0])))
 
 

@@ -12,6 +12,8 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
+from extractors.contract import InputError
+
 Rows = list[dict[str, Any]]
 
 _PUNCTUATION = re.compile(r"[^\w\s]+|_+")
@@ -84,13 +86,13 @@ def _gold_key(row: dict[str, Any]) -> str:
 
 
 def assert_disjoint_groups(splits: dict[str, Rows]) -> None:
-    """Raise ValueError, naming the group and both splits, when one person or conversation stands in two splits."""
+    """Raise InputError, naming the group and both splits, when one person or conversation stands in two splits."""
     home: dict[str, str] = {}
     for split, rows in splits.items():
         for row in rows:
             owner = home.setdefault(row["group"], split)
             if owner != split:
-                raise ValueError(
+                raise InputError(
                     f"group {row['group']!r} stands in {owner} and in {split} (row {row['id']!r}): "
                     "split by group before cutting rows."
                 )
