@@ -14,7 +14,13 @@ __version__ = "0.1.0"
 COMMANDS: dict[str, tuple[str, str]] = {
     "quickstart": ("eval.quickstart", "the whole walk on a CPU, offline, with a report at the end"),
     "simulate": ("data_synthesis.simulate", "the simulated persona world: dialogues with gold, as a dataset folder"),
+    "synthesize": ("data_synthesis.synthesize", "a dataset folder written by a teacher LLM, resumable, with its cost"),
+    "teacher": (
+        "data_synthesis.offline_teacher",
+        "an offline teacher: an OpenAI-compatible server that knows a simulated world",
+    ),
     "prepare": ("data_synthesis.prepare", "a corpus or your own JSONL as a dataset folder"),
+    "data": ("data_synthesis.show", "look at a dataset folder: rows, labels, rejects, cost"),
     "train": ("training.train", "train what a recipe says (`--dry-run` shows everything and trains nothing)"),
     "export": ("serve.export", "merge a run, prove the merge, write the folder that vLLM serves"),
     "extract": ("serve.extract", "text in, structured memory out, with an exported folder or a server"),

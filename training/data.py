@@ -24,13 +24,15 @@ IGNORED = -100
 
 @dataclass(frozen=True)
 class Source:
-    """One file that rows came from: its path, split, digest and how many of its rows were taken."""
+    """One file that rows came from: its path, split, digest, how many of its rows were taken, and the corpora that their
+    tags name: whoever measures an export on a benchmark can see whether it was trained on it."""
 
     path: str
     split: str
     sha256: str
     rows: int
     of: int
+    corpora: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,8 @@ def load_split(
                 )
             owner[row.id] = str(path)
         rows += taken
-        sources.append(Source(str(path), split, sha256(path), len(taken), len(read)))
+        corpora = sorted({str(row.tags["corpus"]) for row in taken if row.tags.get("corpus")})
+        sources.append(Source(str(path), split, sha256(path), len(taken), len(read), tuple(corpora)))
     return rows, sources
 
 

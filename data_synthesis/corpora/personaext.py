@@ -29,6 +29,7 @@ from typing import Any
 
 from data_synthesis.card import write_card
 from data_synthesis.corpora import SPLITS, corpus_folder, split_groups
+from data_synthesis.dialogues import Dialogue, Loaded, Session, Turn
 from data_synthesis.roles import assert_role
 from data_synthesis.splits import assert_disjoint_groups, normalise
 from extractors.contract import InputError
@@ -71,6 +72,7 @@ _PRONOUNS = frozenset(["i", "you", "he", "she", "it", "we", "they", "that"])
 class _Read:
     """What was read: per utterance (its tokens) the distinct triplets, and the counts for the card."""
 
+    files: list[str] = field(default_factory=list)
     utterances: dict[tuple[str, ...], list[tuple[Triplet, bool]]] = field(default_factory=dict)
     source_relations: set[str] = field(default_factory=set)
     other_subjects: Counter[str] = field(default_factory=Counter)
@@ -89,20 +91,7 @@ def prepare(out: Path, source: Path | None = None, seed: int = 0) -> dict[str, A
     """
     for split in SPLITS:
         assert_role("personaext", "triplets", split)
-    source = source if source is not None else corpus_folder("personaext")
-    files = sorted(path for path in source.rglob("*.jsonl") if path.name in ("dev.jsonl", "test.jsonl"))
-    if not files:
-        raise InputError(
-            f"{source} holds no dev.jsonl or test.jsonl: name the folder of PersonaExt (PAED's `outputs/data`)."
-        )
-    read = _Read()
-    for path in files:
-        _read_file(path, path.relative_to(source).as_posix(), read)
-    if not read.utterances:
-        raise InputError(f"no row of {source} can be used: {json.dumps(_bad(read))}")
-
-    # Ids are hashes, so this order is arbitrary but fixed: the first n rows of a file are a fair sample of it.
-    rows = sorted((_row(tokens, found) for tokens, found in read.utterances.items()), key=lambda row: row["id"])
+    read, rows = _read_all(source if source is not None else corpus_folder("personaext"))
     home = split_groups((row["group"] for row in rows), seed)
     splits = {split: [row for row in rows if home[row["group"]] == split] for split in SPLITS}
     assert_disjoint_groups(splits)
@@ -116,8 +105,37 @@ def prepare(out: Path, source: Path | None = None, seed: int = 0) -> dict[str, A
         licence="none stated for the annotation; dialogue text ConvAI2 / PersonaChat. Not for redistribution",
         seed=seed,
         splits=splits,
-        details=_details(read, rows, len(files)),
+        details=_details(read, rows, len(read.files)),
     )
+
+
+def load(source: Path | None = None) -> Loaded:
+    """Each utterance as a Dialogue of one turn, whose label `triplets` is its gold; `labels["split"]` is the split that
+    `prepare` gives it with seed 0. Raises InputError as `prepare` does."""
+    read, rows = _read_all(source if source is not None else corpus_folder("personaext"))
+    home = split_groups((row["group"] for row in rows), seed=0)
+    dialogues = []
+    for row in rows:
+        (turn,) = row["input"]["turns"]
+        turns = (Turn(turn["id"], turn["speaker"], turn["text"], labels={"triplets": row["gold"]}),)
+        labels = {"split": home[row["group"]]}
+        dialogues.append(Dialogue(row["id"], "personaext", row["group"], (Session("s0", "", turns),), labels))
+    return Loaded("personaext", dialogues, read.files, read.bad, read.first_bad)
+
+
+def _read_all(source: Path) -> tuple[_Read, list[dict[str, Any]]]:
+    files = sorted(path for path in source.rglob("*.jsonl") if path.name in ("dev.jsonl", "test.jsonl"))
+    if not files:
+        raise InputError(
+            f"{source} holds no dev.jsonl or test.jsonl: name the folder of PersonaExt (PAED's `outputs/data`)."
+        )
+    read = _Read(files=[path.relative_to(source).as_posix() for path in files])
+    for path, name in zip(files, read.files, strict=True):
+        _read_file(path, name, read)
+    if not read.utterances:
+        raise InputError(f"no row of {source} can be used: {json.dumps(_bad(read))}")
+    # Ids are hashes, so this order is arbitrary but fixed: the first n rows of a file are a fair sample of it.
+    return read, sorted((_row(tokens, found) for tokens, found in read.utterances.items()), key=lambda row: row["id"])
 
 
 def _read_file(path: Path, name: str, read: _Read) -> None:
