@@ -10,6 +10,7 @@ import subprocess
 from importlib import metadata
 from pathlib import Path
 
+_RESULTS = (":(exclude)docs/results.json", ":(exclude)docs/results.md", ":(exclude)README.md")
 CHECKOUT = Path(__file__).resolve().parent.parent
 _PACKAGES = (
     "mnemosmith", "torch", "transformers", "trl", "peft", "accelerate", "datasets", "tokenizers", "bitsandbytes", "deepspeed",
@@ -29,11 +30,14 @@ def versions() -> dict[str, str]:
 
 
 def git_revision(checkout: Path = CHECKOUT, short: bool = True) -> str:
-    """Revision of HEAD, with `+dirty` behind it when tracked files differ from it; `none` outside a repository."""
+    """Revision of HEAD, with `+dirty` behind it when tracked files differ from it; `none` outside a repository. Recorded
+    results do not count: the first of several figures would make the others look as if other code had measured them."""
     revision = _output(["git", "-C", str(checkout), "rev-parse", *(["--short"] if short else []), "HEAD"])
     if not revision:
         return "none"
-    changed = _output(["git", "-C", str(checkout), "status", "--porcelain", "--untracked-files=no"])
+    changed = _output(
+        ["git", "-C", str(checkout), "status", "--porcelain", "--untracked-files=no", "--", ".", *_RESULTS]
+    )
     return f"{revision}+dirty" if changed else revision
 
 
