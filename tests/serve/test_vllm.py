@@ -175,3 +175,35 @@ def test_a_plain_request_is_answered_as_the_contracts_own(served: Served) -> Non
             }
             [choice] = served.post("/v1/chat/completions", body | extra)["choices"]
             assert choice["message"]["content"] == answer.text
+
+
+def test_a_served_model_can_be_the_teacher(served: Served, tmp_path: Path) -> None:
+    from data_synthesis.simulate import simulate
+    from mnemosmith import main
+
+    simulate(tmp_path / "world", people=8, seed=1)
+    recipe = {
+        "extractor": "triplets",
+        "extractor_options": dict(served.extractor.options()),
+        "corpora": [{"name": "world", "source": str(tmp_path / "world")}],
+        "model": served.server.model,
+        "base_url": served.server.url,
+        "temperature": 0.0,
+        "top_p": 1.0,
+        "max_tokens": served.limit,
+        "extra_body": {"chat_template_kwargs": dict(served.extractor.decoding.chat_template_kwargs)},
+        "rows": 12,
+        "concurrency": 8,
+        "max_attempts": 1,
+        "min_grounded": None,
+        "max_empty_share": None,
+        "output_dir": str(tmp_path / "taught"),
+    }
+    (tmp_path / "recipe.yaml").write_text(json.dumps(recipe))  # JSON is YAML
+    status = main(["synthesize", str(tmp_path / "recipe.yaml"), "--quiet"])
+    replies = [json.loads(line) for line in (tmp_path / "taught-run/responses.jsonl").read_text("utf-8").splitlines()]
+    assert len(replies) >= 13 and all(reply["prompt_tokens"] > 0 for reply in replies)
+    if served.trained:
+        assert status == 0
+        account = json.loads((tmp_path / "taught/card.json").read_text("utf-8"))["details"]["synthesis"]
+        assert account["answered"] >= 0.8 * account["requests"] == 0.8 * len(replies)
