@@ -92,6 +92,9 @@ def run(args: argparse.Namespace) -> int:
     except (RecipeError, InputError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("\nstopped. What was answered is stored: the same command goes on from there.", file=sys.stderr)
+        return 1
 
 
 def synthesize(recipe: SynthesisRecipe, args: argparse.Namespace, shard: tuple[int, int] | None) -> int:
@@ -320,15 +323,15 @@ async def ask_all(
 
 
 async def side_by_side(jobs: Iterator[Awaitable[None]], count: int) -> Exception | None:
-    """Run jobs, `count` at a time. When one says that the run is over (TeacherError, BudgetReached), no further job is
-    begun, those that are under way end by themselves, and the first such error is returned."""
+    """Run jobs, `count` at a time. When one says that the run is over (TeacherError, BudgetReached, a disk that takes
+    no more), no further job is begun, those that are under way end by themselves, and the first such error is returned."""
     over: list[Exception] = []
 
     async def worker() -> None:
         for job in jobs:  # shared by all workers: each takes the next one that is left
             try:
                 await job
-            except (TeacherError, BudgetReached) as error:
+            except (TeacherError, BudgetReached, OSError) as error:
                 over.append(error)
             if over:
                 return

@@ -112,6 +112,22 @@ def test_a_killed_run_under_faults_ends_as_a_faultless_one(tmp_path: Path, world
     assert again <= 2 * 8, "only what was in flight at one of the two kills may have been answered twice"
 
 
+def test_an_interrupted_run_says_how_to_go_on_and_does(tmp_path: Path, world: Path):
+    with offline_teacher(world, latency=0.2) as slow:
+        words = command(tmp_path, world, slow)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "mnemosmith", *words], cwd=CHECKOUT, stderr=subprocess.PIPE, text=True
+        )
+        responses = tmp_path / "taught-run/responses.jsonl"
+        while not responses.is_file() or not responses.read_bytes():
+            assert process.poll() is None, "the run ended before it could be interrupted"
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate()
+        assert process.returncode == 1 and "the same command goes on from there" in said and "Traceback" not in said
+        assert main(words) == 0
+
+
 def test_other_gates_read_the_stored_answers_and_ask_nothing(tmp_path: Path, world: Path, teacher: OfflineTeacher):
     assert main(command(tmp_path, world, teacher)) == 0
     before = teacher.stats()["requests"]

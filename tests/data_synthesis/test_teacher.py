@@ -249,6 +249,13 @@ def test_requests_per_minute_are_kept(tmp_path: Path):
     assert server.calls[-1].at - server.calls[0].at >= 11 * 0.05
 
 
+def test_tokens_per_minute_are_kept(tmp_path: Path):
+    prompts = [f"{n} " + "word " * 2400 for n in range(30)]  # 3,000 tokens each, 90,000 in all
+    with scripted_teacher(lambda call, n: answer()) as server:
+        ask(tmp_path / "run", server.url, prompts, tokens_per_minute=1_200_000)
+    assert server.calls[-1].at - server.calls[0].at >= 1.5
+
+
 def test_fewer_requests_are_under_way_after_a_429_and_more_again_when_it_goes_well():
     from data_synthesis.teacher import _Gate
 
