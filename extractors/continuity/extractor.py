@@ -16,7 +16,7 @@ from typing import Any
 
 from extractors.contract import Decoding, ErrorKind, ExtractionError, Extractor, InputError, Message
 from extractors.jsontext import excerpt, find_json
-from extractors.triplets.extractor import one_line
+from extractors.text import HOW_TO_CLEAN, fill, one_line, spoken
 
 BOUNDARY, CONTINUES = 0, 1
 FIELDS = ("previous", "current")
@@ -48,8 +48,8 @@ _PROMPTS: dict[str, dict[str, str]] = {
     },
 }
 _HOW = (
-    "1. In both utterances, cut outer white space and make every inner run of white space, line breaks included, one "
-    "space. 2. Fill {previous} and {current} of the user message in one pass: braces in an utterance are text. The system "
+    f"1. In both utterances, {HOW_TO_CLEAN}. "
+    "2. Fill {previous} and {current} of the user message in one pass: braces in an utterance are text. The system "
     "message is sent as it stands."
 )
 
@@ -94,10 +94,10 @@ class ContinuityExtractor(Extractor[UtterancePair, int]):
 
     def messages(self, value: UtterancePair) -> list[Message]:
         texts = _PROMPTS[self._prompt_name]
-        slots = {name: one_line(getattr(value, name)) for name in FIELDS}
+        slots = {name: spoken(getattr(value, name)) for name in FIELDS}
         return [
             {"role": "system", "content": texts["system"]},
-            {"role": "user", "content": re.sub(r"\{(\w+)\}", lambda slot: slots[slot.group(1)], texts["user"])},
+            {"role": "user", "content": fill(texts["user"], **slots)},
         ]
 
     def render(self, output: int) -> str:

@@ -11,13 +11,13 @@ Deviations from the paper, with their reasons:
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from extractors.contract import Decoding, ExtractionError, Extractor, InputError, Message
 from extractors.jsontext import excerpt, find_json
+from extractors.text import HOW_TO_CLEAN, fill, one_line, spoken
 from extractors.triplets.relations import PERSONAEXT, normalise_relation
 
 MAX_TRIPLETS = 64
@@ -56,18 +56,6 @@ class Triplet:
                 raise InputError(f"`{name}` is {value!r}: write single-line text without outer white space.")
 
 
-def one_line(text: str) -> str:
-    """White space runs become one space: a turn must not be able to forge another speaker's line in the prompt.
-
-    A lone surrogate becomes U+FFFD, since no file, server or tokenizer could take it.
-    """
-    return " ".join(text.encode("utf-8", "replace").decode("utf-8").split()) if _lone(text) else " ".join(text.split())
-
-
-def _lone(text: str) -> bool:
-    return re.search(r"[\ud800-\udfff]", text) is not None
-
-
 _SYSTEM = (
     "You are an expert in knowledge graph construction. Extract the facts that the dialogue states about people as "
     "(subject, relation, object) triplets. The subject is the speaker's label or the name of the person or thing spoken "
@@ -93,9 +81,9 @@ _PROMPTS: dict[str, dict[str, str]] = {
 
 
 _HOW = (
-    "1. In every speaker and text, cut outer white space and make every inner run of white space, line breaks included, "
-    "one space. 2. Fill `turn` for each turn and join them with `turn_separator`: that is {turns}. 3. {context} is the "
-    "template `context` filled with the earlier turns in the same way, or nothing where there are none. 4. Fill {context} "
+    f"1. In every speaker and text, {HOW_TO_CLEAN}. "
+    "2. Fill `turn` for each turn and join them with `turn_separator`: that is {turns}. 3. {context} is the template "
+    " `context` filled with the earlier turns in the same way, or nothing where there are none. 4. Fill {context} "
     "and {turns} of the user message in one pass: braces in a dialogue are text. The system message is sent as it stands."
 )
 
@@ -157,14 +145,14 @@ class TripletExtractor(Extractor[Dialogue, tuple[Triplet, ...]]):
         prompt = self.prompt()
 
         def lines(turns: Sequence[Turn]) -> str:
-            written = [_fill(prompt["turn"], speaker=one_line(t.speaker), text=one_line(t.text)) for t in turns]
+            written = [fill(prompt["turn"], speaker=spoken(t.speaker), text=spoken(t.text)) for t in turns]
             return str(prompt["turn_separator"]).join(written)
 
-        context = _fill(prompt["context"], turns=lines(value.context)) if value.context else ""
+        context = fill(prompt["context"], turns=lines(value.context)) if value.context else ""
         system, user = prompt["messages"]
         return [
             {"role": "system", "content": system["content"]},
-            {"role": "user", "content": _fill(user["content"], context=context, turns=lines(value.turns))},
+            {"role": "user", "content": fill(user["content"], context=context, turns=lines(value.turns))},
         ]
 
     def render(self, output: tuple[Triplet, ...]) -> str:
@@ -255,11 +243,6 @@ class TripletExtractor(Extractor[Dialogue, tuple[Triplet, ...]]):
 
 def _json(triplet: Triplet) -> dict[str, str]:
     return {"subject": triplet.subject, "relation": triplet.relation, "object": triplet.object}
-
-
-def _fill(template: str, **values: str) -> str:
-    """Put values into {slots} in one pass, so that braces inside a dialogue stay text."""
-    return re.sub(r"\{(\w+)\}", lambda slot: values.get(slot.group(1), slot.group()), template)
 
 
 def _items(value: Any) -> list[Any] | None:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from extractors import load_extractor
 from extractors.chat import end_of_turn
 from extractors.contract import ExtractionError
-from extractors.triplets.extractor import Dialogue, Triplet, Turn, one_line
+from extractors.text import one_line
+from extractors.triplets.extractor import Dialogue, Triplet, Turn
 from serve.answers import SEPARATORS, Answer, chat_messages, count_failures, read_answer
 from serve.generate import Generator
 from tests.tiny import chat_template, make_tiny_chat_model, make_tiny_tokenizer

@@ -1,0 +1,33 @@
+"""Text on its way into a prompt: one line, no forged turns, filled into a template in one pass."""
+
+from __future__ import annotations
+
+import re
+
+HOW_TO_CLEAN = (
+    "cut outer white space, make every inner run of white space, line breaks included, one space, and write a space "
+    "between < and | wherever they stand together (they open the special tokens of chat templates)"
+)
+_LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_SPECIAL_TOKEN = re.compile(r"<(?=\|)")
+
+
+def one_line(text: str) -> str:
+    """White space runs become one space: a turn must not be able to forge another speaker's line in the prompt.
+
+    A lone surrogate becomes U+FFFD, since no file, server or tokenizer could take it.
+    """
+    if _LONE_SURROGATE.search(text):
+        text = text.encode("utf-8", "replace").decode("utf-8")
+    return " ".join(text.split())
+
+
+def spoken(text: str) -> str:
+    """What somebody said, as a prompt holds it: one line, and none of it a special token. A tokenizer reads `<|im_end|>`
+    inside a message as the end of the message, so that a user could write the answer."""
+    return _SPECIAL_TOKEN.sub("< ", one_line(text))
+
+
+def fill(template: str, **values: str) -> str:
+    """Put values into {slots} in one pass, so that braces inside a dialogue stay text."""
+    return re.sub(r"\{(\w+)\}", lambda slot: values.get(slot.group(1), slot.group()), template)
