@@ -7,9 +7,14 @@ from typing import Any
 
 from extractors.continuity import ContinuityExtractor
 from extractors.contract import Decoding, ExtractionError, Extractor, InputError, Message
+from extractors.persona_tree.extractor import PersonaTreeExtractor
 from extractors.triplets import TripletExtractor
 
-EXTRACTORS: dict[str, type[Extractor[Any, Any]]] = {"triplets": TripletExtractor, "continuity": ContinuityExtractor}
+EXTRACTORS: dict[str, type[Extractor[Any, Any]]] = {
+    "triplets": TripletExtractor,
+    "continuity": ContinuityExtractor,
+    "persona_tree": PersonaTreeExtractor,
+}
 
 
 def load_extractor(name: str, options: Mapping[str, Any] | None = None) -> Extractor[Any, Any]:

@@ -17,7 +17,7 @@ Output = TypeVar("Output")
 
 ErrorKind = Literal[
     "empty",  # nothing, or only white space
-    "no_json",  # text, but no JSON value in it
+    "no_json",  # text, but no JSON value (or whatever else the contract asks for) in it
     "truncated",  # the text ends inside the JSON or inside <think>
     "schema",  # JSON of another shape than the contract's
     "vocabulary",  # a relation outside a closed vocabulary
@@ -92,7 +92,19 @@ class Extractor(ABC, Generic[Input, Output]):
     @property
     @abstractmethod
     def json_schema(self) -> dict[str, Any]:
-        """JSON schema of the completion, for guided decoding at a teacher, in vLLM and in process."""
+        """JSON schema of the completion, for guided decoding at a teacher, in vLLM and in process. Where there is a
+        `grammar`, the completion is not JSON: the schema is then of a JSON form that `parse` reads as well, for
+        teachers that take no grammar."""
+
+    @property
+    def grammar(self) -> str | None:
+        """EBNF (llama.cpp's dialect) of what `render` prints, for guided decoding in vLLM and in process; None where
+        the completion is JSON and `json_schema` binds it."""
+        return None
+
+    def admits(self, text: str) -> bool | None:
+        """Whether `text` is to the letter what `grammar` admits; None without a grammar."""
+        return None
 
     @abstractmethod
     def read_input(self, data: Any) -> Input:
@@ -116,7 +128,7 @@ class Extractor(ABC, Generic[Input, Output]):
 
     def to_json(self) -> dict[str, Any]:
         """The contract as it stands in `extractor.json`; `serve.export` adds model, template and scores."""
-        return {
+        data = {
             "name": self.name,
             "version": self.version,
             "options": self.options(),
@@ -124,3 +136,4 @@ class Extractor(ABC, Generic[Input, Output]):
             "json_schema": self.json_schema,
             "decoding": self.decoding.to_json(),
         }
+        return data if self.grammar is None else {**data, "grammar": self.grammar}

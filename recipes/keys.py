@@ -13,7 +13,7 @@ from typing import Any
 SNAPSHOT_FILE = Path(__file__).parent / "trl_keys.json"
 METHODS = ("sft",)  # what this version can train
 PLANNED_METHODS = ("grpo", "classifier")
-EXTRACTORS = ("triplets", "continuity")
+EXTRACTORS = ("triplets", "continuity", "persona_tree")
 OVERLONG = ("refuse", "drop")
 TRAINER_CONFIGS = {"sft": "SFTConfig"}
 
@@ -50,7 +50,8 @@ OUR_KEYS: dict[str, Key] = {
             ("dict",),
             {},
             "Options of the extractor. triplets: `relations` (open, personaext or a list), `closed` (true: only these "
-            "relations), `prompt` (standard or compact). continuity: `prompt`.",
+            "relations), `prompt` (standard or compact). continuity: `prompt`. "
+            "persona_tree: `schema` (full, quickstart or a JSON file), `extend`, `path_index` (full or none), `prompt`.",
         ),
         Key("dataset_name", "data", ("str", "null"), None, "A dataset folder. Write this or `datasets`."),
         Key(

@@ -180,6 +180,9 @@ class Generator(Generic[Input, Output]):
         info = xgrammar.TokenizerInfo.from_huggingface(
             self.tokenizer, vocab_size=vocabulary, stop_token_ids=self.stop_ids
         )
-        return xgrammar.GrammarCompiler(info).compile_json_schema(
+        compiler = xgrammar.GrammarCompiler(info)
+        if self.extractor.grammar is not None:
+            return compiler.compile_grammar(self.extractor.grammar)
+        return compiler.compile_json_schema(
             json.dumps(self.extractor.json_schema), any_whitespace=False, separators=SEPARATORS
         )

@@ -10,8 +10,8 @@ from typing import Any
 
 from data_synthesis.world.life import KIN
 from extractors.contract import InputError
-from extractors.triplets import Triplet
 from extractors.text import one_line
+from extractors.triplets import Triplet
 
 FILE = "dialogues.jsonl"
 # A speaker talks about one field of life at a time; relations that are not listed are a field of their own.

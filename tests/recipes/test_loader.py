@@ -389,7 +389,9 @@ def test_wrong_value_is_refused_with_its_line_and_what_is_allowed(tmp_path, text
 
 def test_unknown_extractor_is_refused(tmp_path):
     message = errors(tmp_path, "extractor: tripets\n", without=("extractor",))
-    assert "`extractor` is tripets but the extractors of this version are: triplets, continuity." in message
+    assert (
+        "`extractor` is tripets but the extractors of this version are: triplets, continuity, persona_tree." in message
+    )
 
 
 @pytest.mark.parametrize(

@@ -315,3 +315,12 @@ def test_json_in_the_reasoning_field_is_read_where_content_is_empty(content: str
 def test_an_empty_list_is_a_success() -> None:
     answer = read_answer(EXTRACTOR, "[]", "stop")
     assert answer.ok and answer.value == ()
+
+
+def test_an_extractor_with_a_grammar_of_its_own_is_held_to_it_even_untrained(qwen3: Path) -> None:
+    extractor = load_extractor("persona_tree", {"schema": "quickstart", "prompt": "compact"})
+    chunk = extractor.read_input({"tree": {}, "turns": [{"speaker": "Mia", "text": "I adopted a cat."}]})
+    [answer] = Generator(qwen3, extractor, max_tokens=60).generate([chunk])
+    assert extractor.admits(answer.text) or answer.finish_reason == "length"
+    lines = answer.text.splitlines()
+    assert lines and all(line.split("(")[0] in ("ADD", "UPDATE", "DELETE", "NO_OP") for line in lines[:-1] or lines)
