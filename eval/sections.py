@@ -38,11 +38,13 @@ def metric_bars(results: Mapping[str, Result], metric: str, title: str, emphasis
 def breakdown_bars(
     results: Mapping[str, Result], tag: str, metric: str, title: str, emphasis: str = "", note: str = ""
 ) -> Bars:
-    """One bar a result and value of a tag, such as seen and unseen phrasings."""
+    """One bar a result and value of a tag, such as seen and unseen phrasings; of rows tagged `none`, which have no gold,
+    there is no F1 to show."""
     bars = [
         _bar(label, scores[metric], f"{tag}: {value}", label == emphasis)
         for label, result in results.items()
         for value, scores in result.breakdowns.get(tag, {}).items()
+        if value != "none"
     ]
     sizes = {
         value: scores[metric].n
