@@ -116,7 +116,11 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(tmp_path: Path, world: Pa
     with offline_teacher(world, latency=0.2) as slow:
         words = command(tmp_path, world, slow)
         process = subprocess.Popen(
-            [sys.executable, "-m", "mnemosmith", *words], cwd=CHECKOUT, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-m", "mnemosmith", *words],
+            cwd=CHECKOUT,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a job in the background ignores it
         )
         responses = tmp_path / "taught-run/responses.jsonl"
         while not responses.is_file() or not responses.read_bytes():
