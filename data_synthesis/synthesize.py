@@ -50,6 +50,7 @@ from data_synthesis.teacher import (
 )
 from extractors import load_extractor
 from extractors.contract import ExtractionError, Extractor, InputError
+from extractors.endpoint import response_format
 from extractors.rows import write_rows
 from recipes.loader import RecipeError
 from recipes.provenance import git_revision, versions
@@ -268,14 +269,13 @@ def teacher_settings(recipe: SynthesisRecipe) -> TeacherSettings:
     )
 
 
-def response_format(extractor: AnyExtractor, structured_output: str) -> dict[str, Any]:
-    """The request's `response_format`; {} where the prompt alone asks for the form."""
+def bound_to(extractor: AnyExtractor, structured_output: str) -> dict[str, Any]:
+    """The parameter that binds an answer to its form; {} where the prompt alone asks for the form."""
     if structured_output == "none":
         return {}
     if structured_output == "json_object":
         return {"response_format": {"type": "json_object"}}
-    schema = {"name": extractor.name, "schema": extractor.json_schema, "strict": True}
-    return {"response_format": {"type": "json_schema", "json_schema": schema}}
+    return {"response_format": response_format(extractor)}
 
 
 async def ask_all(
@@ -289,7 +289,7 @@ async def ask_all(
     on_change: Callable[[Tally], None] | None = None,
 ) -> RunResult:
     """Ask about every item, `samples` times each, and read the answers by the contract."""
-    extra = response_format(extractor, recipe.structured_output)
+    extra = bound_to(extractor, recipe.structured_output)
     contract = f"{extractor.name} {extractor.version}"
     outputs: dict[str, tuple[Any, ...]] = {}
     used: Counter[str] = Counter()

@@ -20,11 +20,11 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from data_synthesis.run_folder import Record, RunFolder, request_key
 from extractors.contract import InputError, Message
+from extractors.endpoint import retry_after
 
 SILENT_ATTEMPTS = 3  # of one request, to a server that has never answered
 LONGEST_WAIT = 120.0  # seconds between two attempts, whatever Retry-After asks for
@@ -326,11 +326,11 @@ class Teacher:
         if status == 404:
             return TeacherError(f"{s.base_url} answers 404 ({text}): check `base_url` and `model` ({s.model}).")
         if status == 429:
-            wait = retry_after(error.response.headers.get("retry-after"))
+            wait = retry_after(error.response.headers.get("retry-after"), LONGEST_WAIT)
             self._gate.slow_down(wait)
             return _Attempt("rate_limit", f"HTTP 429: {text}", wait=0.0 if wait is not None else None)
         again = status in RETRIED or status >= 500
-        wait = retry_after(error.response.headers.get("retry-after")) if again else None
+        wait = retry_after(error.response.headers.get("retry-after"), LONGEST_WAIT) if again else None
         return _Attempt(
             "server" if again else "refused", f"HTTP {status}: {text}", wait=wait, again=again, status=status
         )
@@ -499,20 +499,6 @@ def _server_text(error: Any) -> str:
         words = [inner.get(name) for name in ("code", "type", "message", "detail", "param")]
         return " ".join(str(word) for word in words if word) or json.dumps(body)
     return str(body or error.response.reason_phrase or "no text")
-
-
-def retry_after(header: str | None) -> float | None:
-    """Seconds that a Retry-After header asks for (a number, or a date), at most LONGEST_WAIT; None without one."""
-    if not header:
-        return None
-    try:
-        seconds = float(header)
-    except ValueError:
-        try:
-            seconds = parsedate_to_datetime(header).timestamp() - time.time()
-        except ValueError:
-            return None
-    return min(LONGEST_WAIT, max(0.0, seconds)) if seconds == seconds else None
 
 
 def _loopback(url: str) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from extractors.contract import ErrorKind, ExtractionError
+from extractors.text import paired_surrogates
 
 _DEEPEST = 32  # brackets within brackets; a model that opens more of them is in a loop
 _THINK = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
@@ -58,6 +59,14 @@ def excerpt(text: str, position: int, width: int = 80) -> str:
     return text[start : start + width]
 
 
+def after_thoughts(text: str) -> int:
+    """Where a text goes on behind the <think> blocks that it begins with."""
+    start = 0
+    while thought := _THINK.match(text, start):
+        start = thought.end()
+    return start
+
+
 def find_json(text: str, fits: Callable[[Any], bool]) -> Found | ExtractionError:
     """The JSON value that a model meant. `fits` says whether a value has the wanted shape.
 
@@ -66,9 +75,7 @@ def find_json(text: str, fits: Callable[[Any], bool]) -> Found | ExtractionError
     truncated or malformed one is an error, one of another shape comes back for the caller to refuse, and only then does
     an empty one count. Errors: empty, no_json, truncated, schema (malformed).
     """
-    body_start = 0
-    while thought := _THINK.match(text, body_start):
-        body_start = thought.end()
+    body_start = after_thoughts(text)
     first = _skip_white(text, body_start)
     if first == len(text):
         return ExtractionError("empty", body_start, excerpt(text, body_start), "the answer is empty")
@@ -203,7 +210,7 @@ def _string(text: str, i: int) -> tuple[str, int]:
     while i < len(text):
         char = text[i]
         if char == quote and (quote == '"' or _SINGLE_QUOTE_CLOSES.match(text, i)):
-            return _without_lone_surrogates("".join(parts)), i + 1
+            return paired_surrogates("".join(parts)), i + 1
         if char != "\\":
             parts.append(char)
             i += 1
@@ -244,8 +251,3 @@ def _end_of_brackets(text: str, start: int) -> int:
             if not opened:
                 return match.end()
     return len(text)
-
-
-def _without_lone_surrogates(text: str) -> str:
-    """Pair up surrogates that came as two escapes; a lone one cannot be written as UTF-8 and becomes U+FFFD."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -8,18 +8,19 @@ HOW_TO_CLEAN = (
     "cut outer white space, make every inner run of white space, line breaks included, one space, and write a space "
     "between < and | wherever they stand together (they open the special tokens of chat templates)"
 )
-_LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _SPECIAL_TOKEN = re.compile(r"<(?=\|)")
+
+
+def paired_surrogates(text: str) -> str:
+    """Surrogates that came as two halves become their character; a lone one, which no file, server or tokenizer could
+    take, becomes U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def one_line(text: str) -> str:
     """White space runs become one space: a turn must not be able to forge another speaker's line in the prompt.
-
-    A lone surrogate becomes U+FFFD, since no file, server or tokenizer could take it.
-    """
-    if _LONE_SURROGATE.search(text):
-        text = text.encode("utf-8", "replace").decode("utf-8")
-    return " ".join(text.split())
+    Lone surrogates become U+FFFD."""
+    return " ".join(paired_surrogates(text).split())
 
 
 def spoken(text: str) -> str:

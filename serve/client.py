@@ -12,14 +12,13 @@ import json
 import os
 import random
 from collections.abc import Callable, Sequence
-from email.utils import parsedate_to_datetime
 from pathlib import Path
-from time import time
 from typing import Any, Generic
 from urllib.parse import urlsplit, urlunsplit
 
 from extractors import extractor_from_json
 from extractors.contract import Extractor, Input, InputError, Output
+from extractors.endpoint import response_format, retry_after
 from serve.answers import Answer, chat_messages, failed_request, read_answer
 
 ATTEMPTS = 5
@@ -213,7 +212,8 @@ class ExtractorClient(Generic[Input, Output]):
                 failure = _RequestFailed(status, f"HTTP {status}: {detail}")
                 if status not in _RETRIED and status < 500:
                     raise failure from None
-                wait = _retry_after(error.response.headers.get("retry-after"), wait)
+                asked = retry_after(error.response.headers.get("retry-after"), LONGEST_WAIT)
+                wait = wait if asked is None else asked
             except openai.APITimeoutError:
                 failure = _RequestFailed(0, f"no answer within {self.timeout:g} s")
             except openai.APIConnectionError as error:
@@ -255,12 +255,6 @@ def folder_extractor(folder: Path) -> Extractor[Any, Any]:
     return extractor_from_json(data)
 
 
-def response_format(extractor: Extractor[Any, Any]) -> dict[str, Any]:
-    """The `response_format` that binds a server's answer to the contract's schema."""
-    schema = {"name": extractor.name, "schema": extractor.json_schema, "strict": True}
-    return {"type": "json_schema", "json_schema": schema}
-
-
 def _server_text(error: Any) -> str:
     body = error.body
     if isinstance(body, dict):
@@ -269,17 +263,3 @@ def _server_text(error: Any) -> str:
         text = inner.get("message") or inner.get("detail") or json.dumps(body)
         return f"{text} (param {inner['param']})" if inner.get("param") else str(text)
     return str(body or error.response.reason_phrase or "no text")
-
-
-def _retry_after(header: str | None, otherwise: float) -> float:
-    """Seconds that a Retry-After header asks for: a number, or a date."""
-    if not header:
-        return otherwise
-    try:
-        seconds = float(header)
-    except ValueError:
-        try:
-            seconds = parsedate_to_datetime(header).timestamp() - time()
-        except ValueError:
-            return otherwise
-    return min(LONGEST_WAIT, max(0.0, seconds))

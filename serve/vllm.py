@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from extractors.contract import Extractor, InputError
-from serve.client import response_format
+from extractors.endpoint import response_format
 from serve.local import Server, free_port, running
 
 STRUCTURED_OUTPUTS = {"backend": "guidance", "disable_any_whitespace": True}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from extractors.contract import Decoding, ErrorKind, ExtractionError, Extractor, InputError, Message
-from extractors.jsontext import excerpt, find_json
+from extractors.jsontext import after_thoughts, excerpt, find_json
 from extractors.text import HOW_TO_CLEAN, fill, one_line, spoken
 
 BOUNDARY, CONTINUES = 0, 1
@@ -67,7 +67,6 @@ _SENTENCE = re.compile(rf"(?:^|[.!?:;,])[ \t*_]*{_NAMED}{_DIGIT}(?!\w|[.,]\d)", 
 # An answer that begins with its digit ("0 - another event") and is no numbered list.
 _AT_START = re.compile(rf"{_OPEN}{_DIGIT}{_CLOSE}(?:[,:;(–—]|-\s)\s*(?=[^\W\d])(?![\s\S]*\n[ \t*_]*\d)")
 _ANY_DIGIT = re.compile(r"(?<![\w.,-])[01](?!\w|[.,]\d)")
-_THINK = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 _KEYS = {"continuity", "label", "answer", "output", "result", "prediction", "decision"}
 
 
@@ -186,8 +185,6 @@ def _holds_object(value: Any) -> bool:
 
 def _after_thought(text: str) -> int:
     """Where the answer begins: behind the <think> blocks, also where the prompt had the opening tag."""
-    start = 0
-    while thought := _THINK.match(text, start):
-        start = thought.end()
+    start = after_thoughts(text)
     closed = text.rfind("</think>")
     return max(start, closed + len("</think>")) if closed >= 0 else start

@@ -24,6 +24,7 @@ from typing import Any, Literal
 
 from extractors.persona_tree.operations import KINDS, Operation, is_path, operation_to_json
 from extractors.persona_tree.tree import PersonaTree, Tombstone, clean_text, count_words, outer_paths, word_ends
+from extractors.text import paired_surrogates
 
 Reason = Literal[
     "form",  # an unknown kind, or a field that the kind does not have
@@ -285,4 +286,4 @@ def _operation_json(operation: Operation) -> dict[str, Any]:
 def _text(data: object, longest: int) -> str:
     text = data if isinstance(data, str) else repr(data)
     text = text if len(text) <= longest else text[: longest - 1] + "…"
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return paired_surrogates(text)

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from extractors.contract import ErrorKind, ExtractionError, InputError
-from extractors.jsontext import excerpt, find_json
+from extractors.jsontext import after_thoughts, excerpt, find_json
+from extractors.text import paired_surrogates
 
 Kind = Literal["ADD", "UPDATE", "DELETE", "NO_OP"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -78,7 +79,7 @@ def is_path(text: str) -> bool:
 
 def clean_value(text: str) -> str:
     """A value as trees hold it: without outer white space; a lone surrogate, which no file can hold, becomes U+FFFD."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").strip()
+    return paired_surrogates(text).strip()
 
 
 def quote(value: str) -> str:
@@ -163,7 +164,6 @@ def _from_json(item: Any, alone: bool) -> Operation:
 
 # What models print
 
-_THINK = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 # Before an operation: quotes, bullets, emphasis, numbering, a short label ("Operation 2:").
 _LEAD = r"[\s\ufeff>*•–—#`+\"'\[-]*(?:\(?\d{1,3}[.):\]]?[ \t]+)?(?:[A-Za-z][\w ]{0,30}:[ \t]*)?[*`\s]*"
 _WORD = r"(?P<word>[A-Za-z][A-Za-z_-]*)"
@@ -197,7 +197,7 @@ def parse(text: str) -> tuple[Operation, ...] | ExtractionError:
     Its kind is `empty`, `truncated` (the text ends inside an operation or inside <think>), `no_json` (text without any
     operation) or `schema` (a line that cannot be read); `detail` names line and fault, `partial` the good operations.
     """
-    start = _after_thought(text)
+    start = after_thoughts(text)
     body = text[start:]
     if not body.strip(" \t\r\n\ufeff"):
         return ExtractionError("empty", start, excerpt(text, start), "the answer is empty")
@@ -219,7 +219,7 @@ def read(text: str) -> Reading:
     operations: list[Operation] = []
     errors: list[LineError] = []
     no_op: LineError | None = None
-    position = _after_thought(text)
+    position = after_thoughts(text)
     number = text.count("\n", 0, position) + 1
     while position < len(text):
         end = text.find("\n", position)
@@ -356,13 +356,6 @@ def _cut(text: str, position: int, otherwise: LineErrorKind) -> LineErrorKind:
     """`truncated` where neither a bracket nor a further line comes after `position`."""
     rest = text[position:].rstrip()
     return otherwise if ")" in rest or "\n" in rest else "truncated"
-
-
-def _after_thought(text: str) -> int:
-    start = 0
-    while thought := _THINK.match(text, start):
-        start = thought.end()
-    return start
 
 
 def _parse_json(text: str, start: int) -> tuple[Operation, ...] | ExtractionError:

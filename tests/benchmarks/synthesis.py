@@ -34,7 +34,7 @@ from data_synthesis.offline_teacher import offline_teacher  # noqa: E402
 from data_synthesis.recipe import load_synthesis_recipe  # noqa: E402
 from data_synthesis.run_folder import RunFolder, request_key  # noqa: E402
 from data_synthesis.simulate import simulate  # noqa: E402
-from data_synthesis.synthesize import make_plan, response_format, side_by_side  # noqa: E402
+from data_synthesis.synthesize import bound_to, make_plan, side_by_side  # noqa: E402
 from data_synthesis.teacher import Reply, Teacher, TeacherSettings  # noqa: E402
 from eval.results import record  # noqa: E402
 from extractors import load_extractor  # noqa: E402
@@ -131,7 +131,7 @@ def _names(folder: Path, url: str, requests: int) -> dict[str, str]:
     names = {}
     for item in make_plan(recipe, extractor).items:
         messages = extractor.messages(extractor.read_input(item.input))
-        parameters = {**recipe.sampling(), **response_format(extractor, recipe.structured_output), "seed": recipe.seed}
+        parameters = {**recipe.sampling(), **bound_to(extractor, recipe.structured_output), "seed": recipe.seed}
         key = request_key(recipe.model, messages, parameters, 0, f"{extractor.name} {extractor.version}")
         names[key] = name_of_request({"model": recipe.model, "messages": messages, **parameters})
     return names
@@ -214,7 +214,7 @@ def _prompts(folder: Path, count: int) -> list[list[Any]]:
 async def _ours(run: Path, url: str, prompts: list[list[Any]], concurrency: int) -> float:
     """Seconds for all prompts through the teacher's client, parser and run folder included."""
     extractor = load_extractor("triplets", {"prompt": "standard"})
-    extra = response_format(extractor, "json_schema")
+    extra = bound_to(extractor, "json_schema")
     sampling = {"temperature": 0.7, "top_p": 0.9, "max_tokens": 512}
     settings = TeacherSettings("offline-teacher", url, "EMPTY", sampling, concurrency=concurrency)
 
@@ -239,7 +239,7 @@ async def _plain_loop(url: str, prompts: list[list[Any]], concurrency: int) -> f
     """Seconds for all prompts by what one writes first: a semaphore around the SDK's default client, nothing stored."""
     import openai
 
-    schema = response_format(load_extractor("triplets", {"prompt": "standard"}), "json_schema")
+    schema = bound_to(load_extractor("triplets", {"prompt": "standard"}), "json_schema")
     room = asyncio.Semaphore(concurrency)
     async with openai.AsyncOpenAI(base_url=url, api_key="EMPTY") as client:
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,17 +21,9 @@ from data_synthesis.teacher import (
     Teacher,
     TeacherError,
     TeacherSettings,
-    retry_after,
 )
-
-_spec = importlib.util.spec_from_file_location("scripted_teacher", Path(__file__).with_name("scripted_teacher.py"))
-assert _spec is not None and _spec.loader is not None
-_module = importlib.util.module_from_spec(_spec)
-sys.modules["scripted_teacher"] = _module
-_spec.loader.exec_module(_module)
-ANSWER, answer, refusal, scripted_teacher = (
-    _module.ANSWER, _module.answer, _module.refusal, _module.scripted_teacher,
-)  # fmt: skip
+from extractors.endpoint import retry_after
+from tests.data_synthesis.scripted_teacher import ANSWER, answer, refusal, scripted_teacher
 
 KEY = "sk-very-secret-0123456789"
 
@@ -294,8 +284,8 @@ def test_a_parameter_that_the_server_does_not_know_is_left_out_and_noted_once(tm
     ("header", "seconds"), [(None, None), ("3", 3.0), ("-2", 0.0), ("1e9", 120.0), ("soon", None), ("nan", None)]
 )
 def test_retry_after_is_read_as_seconds(header: str | None, seconds: float | None):
-    assert retry_after(header) == seconds
+    assert retry_after(header, 120.0) == seconds
 
 
 def test_retry_after_is_read_as_a_date():
-    assert retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0.0
+    assert retry_after("Wed, 21 Oct 2015 07:28:00 GMT", 120.0) == 0.0

@@ -26,9 +26,10 @@ import pytest
 
 from extractors import load_extractor
 from extractors.contract import Extractor
+from extractors.endpoint import response_format
 from recipes.models import SMOLLM2_NAME, ModelError, resolve_model
 from serve.answers import SEPARATORS, Answer
-from serve.client import ExtractorClient, folder_extractor, response_format
+from serve.client import ExtractorClient, folder_extractor
 from serve.generate import Generator
 from serve.local import Server
 from serve.vllm import run_server
