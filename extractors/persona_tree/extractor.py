@@ -6,7 +6,8 @@ Deviations from the paper, with their reasons:
 - A prompt that would be too long is shortened in the recorded values, then in the dialogue, and both is counted; the
   paper's training cuts it on the left, where the rules stand.
 - The dialogue may be between two people: `person` says whose memory the tree is.
-- `path_index: none` leaves the index out: a small model learns the paths of a small schema by training.
+- `path_index: none` leaves the index out: a small model learns the paths of a small schema by training. The compact prompt
+  names a recorded leaf by the last name of its path, where no other leaf has it: paths cost a small model most of its prompt.
 """
 
 from __future__ import annotations
@@ -78,18 +79,21 @@ _PROMPTS: dict[str, dict[str, str]] = {
         "index": "\nPaths are a group, a dot and one of its names. Groups and their names:\n{index}",
         "extension": "\nBelow these groups you may add names of your own: {groups}.",
         "user": "Recorded about {person}:\n{tree}\n\nNew conversation:\n{turns}",
+        "leaf": "{path}: {value}",
     },
     "compact": {
         "system": 'Edit the memory: ADD(path, "value"), UPDATE(path, "value"), DELETE(path, None) or NO_OP().',
         "index": "\n{index}",
         "extension": "\n+ {groups}",
         "user": "{person}\n{tree}\n---\n{turns}",
+        "leaf": "{name}: {value}",
     },
 }
 _HOW = (
     f"1. In every speaker, text, value and in the person's label, {HOW_TO_CLEAN}. "
     "2. Sort the non-empty leaves by path, character by character; fill `leaf` "
-    "for each and join them with `leaf_separator`: that is {tree}, or `empty_tree` where there are none. 3. Fill `turn` "
+    "for each ({name}: what `names` says of the path, the path itself where it says nothing) and join them with "
+    "`leaf_separator`: that is {tree}, or `empty_tree` where there are none. 3. Fill `turn` "
     "for each turn and join them with `turn_separator`: that is {turns}. 4. Fill {person}, {tree} and {turns} of the user "
     "message in one pass: braces in a dialogue are text. The system message is sent as it stands. 5. If both messages "
     "together have more than `budget_characters` characters, cut every value that has more than n of them to its first "
@@ -135,6 +139,7 @@ class PersonaTreeExtractor(Extractor[Chunk, tuple[Operation, ...]]):
         self._prompt_name = prompt
         self._grammar = grammar(self.schema)
         self._system = self._system_message()
+        self._names = _short_names(self.schema) if "{name}" in _PROMPTS[prompt]["leaf"] else {}
 
     def options(self) -> dict[str, Any]:
         """A schema that came from a file stands in the options as a whole, so that an exported folder does not need it."""
@@ -161,7 +166,8 @@ class PersonaTreeExtractor(Extractor[Chunk, tuple[Operation, ...]]):
                 {"role": "system", "content": self._system},
                 {"role": "user", "content": _PROMPTS[self._prompt_name]["user"]},
             ],
-            "leaf": "{path}: {value}",
+            "leaf": _PROMPTS[self._prompt_name]["leaf"],
+            "names": self._names,
             "leaf_separator": "\n",
             "empty_tree": _EMPTY_TREE,
             "turn": "{speaker}: {text}",
@@ -181,7 +187,8 @@ class PersonaTreeExtractor(Extractor[Chunk, tuple[Operation, ...]]):
         return fill(
             _PROMPTS[self._prompt_name]["user"],
             person=chunk.person,
-            tree="\n".join(f"{path}: {value}" for path, value in chunk.tree.items()) or _EMPTY_TREE,
+            tree="\n".join(f"{self._names.get(path, path)}: {value}" for path, value in chunk.tree.items())
+            or _EMPTY_TREE,
             turns="\n".join(f"{turn.speaker}: {turn.text}" for turn in chunk.turns),
         )
 
@@ -317,3 +324,9 @@ def path_index(schema: Schema) -> str:
         group, _, name = path.rpartition(".")
         lines.setdefault(group, []).append(name)
     return "\n".join(f"{group}: {', '.join(names)}" if group else ", ".join(names) for group, names in lines.items())
+
+
+def _short_names(schema: Schema) -> dict[str, str]:
+    """Paths and their last names, where such a name leads to its path alone."""
+    names = {path: path.rpartition(".")[2] for path in schema.leaves}
+    return {path: name for path, name in names.items() if schema.canonical(name) == path}

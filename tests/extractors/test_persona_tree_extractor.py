@@ -50,7 +50,8 @@ def messages_of_a_service(prompt: dict[str, Any], data: dict[str, Any]) -> list[
 
     def written(tree: dict[str, str], turns: list[dict[str, str]]) -> str:
         leaves = prompt["leaf_separator"].join(
-            fill(prompt["leaf"], path=path, value=tree[path]) for path in sorted(tree)
+            fill(prompt["leaf"], path=path, name=prompt["names"].get(path, path), value=tree[path])
+            for path in sorted(tree)
         )
         said = prompt["turn_separator"].join(fill(prompt["turn"], **turn) for turn in turns)
         return fill(user, person=clean(data["person"]), tree=leaves or prompt["empty_tree"], turns=said)

@@ -14,6 +14,10 @@ from recipes.keys import known_keys, snapshot
 from recipes.loader import RECIPES, find_recipes, load_recipe
 
 TRAINING = {
+    "persona_tree/qwen2.5-7b-qlora.yaml",
+    "persona_tree/qwen3-8b-full.yaml",
+    "persona_tree/qwen3-8b-qlora.yaml",
+    "quickstart/persona-tree-smollm2-135m.yaml",
     "quickstart/triplets-smollm2-135m.yaml",
     "triplets/llama3.1-8b-qlora.yaml",
     "triplets/qwen3-8b-qlora-8gpu.yaml",
@@ -31,7 +35,7 @@ def recipe_id(path: Path) -> str:
 
 def test_the_tree_holds_exactly_the_recipes_that_the_readme_lists():
     found = {recipe_id(path) for path in find_recipes()}
-    assert found == TRAINING and len(found) == 6
+    assert found == TRAINING and len(found) == 10
     readme = (RECIPES / "README.md").read_text(encoding="utf-8")
     assert [name for name in sorted(found) if f"`{name}`" not in readme] == []
 
