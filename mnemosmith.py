@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("training.train", "train what a recipe says (`--dry-run` shows everything and trains nothing)"),
     "export": ("serve.export", "merge a run, prove the merge, write the folder that vLLM serves"),
     "extract": ("serve.extract", "text in, structured memory out, with an exported folder or a server"),
+    "memory": ("serve.memory.command", "look into stored memories: a person's tree, its versions, its history"),
     "eval": ("eval.run", "metrics with n and confidence intervals, per-sample rows, plots"),
     "recipes": ("recipes.command", "list, show and validate the recipes"),
 }

@@ -1,11 +1,14 @@
-"""Baselines for the triplet extractor that no language model is behind: what a trained model has to beat.
+"""Baselines that no language model is behind: what a trained model has to beat.
 
-Both are fitted on dataset rows and answer with triplets, so `extractors.triplets.score` applies as it is.
+Those for the triplet extractor are fitted on dataset rows and answer with triplets, so `extractors.triplets.score` applies
+as it is.
 
 - `TfidfLinear`: TF-IDF and logistic regression say which relations a dialogue states; linear token taggers, which are
   told the relation, then mark the words of the object and of the subject.
 - `NearestNeighbour`: the triplets of the most similar training row (MiniLM, cosine), its speakers replaced by this
   row's and, with slot filling, its values replaced by the words that stand in the same place here.
+
+`NoOp` is the floor for PersonaTrees: it never changes one.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from extractors.persona_tree import NO_OP, Operation
 from extractors.rows import Row
 from extractors.triplets import Dialogue, Triplet
 from extractors.triplets.score import Counts, count, metrics
@@ -464,3 +468,21 @@ def _aligned(run: range, blocks: Sequence[tuple[str, int, int, int, int]], here:
             if start < stop and all(here[place].form not in ("speaker", "mark") for place in range(start, stop)):
                 return range(start, stop)
     return None
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# PersonaTree
+
+
+class NoOp:
+    """Answers NO_OP to every chunk: what the rows without change alone are worth."""
+
+    name = "no_op"
+
+    def fit(self, rows: Sequence[Row[Any, Any]]) -> Self:
+        """Learns nothing."""
+        return self
+
+    def predict(self, inputs: Sequence[Any]) -> list[tuple[Operation, ...]]:
+        """One NO_OP per chunk."""
+        return [(NO_OP,)] * len(inputs)

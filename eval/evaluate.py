@@ -4,7 +4,8 @@
     result.json     metrics with n and 95% interval, breakdowns by tag, failures by kind, what was measured with what
 
 A model's answers and a baseline's predictions go the same way; a prediction has no text, so it has no schema
-compliance. An answer that could not be read is a wrong answer, and the failure rate is reported beside the metrics.
+compliance, which is that of the grammar where the extractor has one. An answer that could not be read is a wrong
+answer, and the failure rate is reported beside the metrics.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
@@ -21,14 +23,17 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+import extractors.persona_tree.outcome as persona_tree_outcome
 import extractors.triplets.score as triplets_score
 from eval.bootstrap import percentiles, resampled_totals
-from extractors.contract import ExtractionError, Extractor
+from extractors.contract import ExtractionError, Extractor, InputError
+from extractors.persona_tree import PersonaTreeExtractor
 from extractors.rows import Row, write_rows
 from recipes.provenance import git_revision, machine, versions
 
-# Of each score module: Counts (a dataclass of int, with `rows_right`), count(input, gold, answer), metrics(total).
-SCORES: dict[str, ModuleType] = {"triplets": triplets_score}
+# Of each score module: Counts (a dataclass of int, with `rows_right`), count(input, gold, answer) (see `counter`),
+# metrics(total).
+SCORES: dict[str, ModuleType] = {"triplets": triplets_score, "persona_tree": persona_tree_outcome}
 REQUIRED_META = ("model", "adapter", "dataset", "dataset_sha256", "template_sha256", "seed", "seconds")
 MOST_TAG_VALUES = 12
 FIRST_IDS = 5
@@ -110,10 +115,10 @@ def evaluate(
     if missing := [key for key in REQUIRED_META if key not in meta]:
         raise ValueError(f"`meta` lacks {', '.join(missing)}: write None where it does not apply.")
 
-    score = SCORES[extractor.name]
-    follows_schema = schema_check(extractor.json_schema)
-    counts = [score.count(row.input, row.gold, answer.value) for row, answer in zip(rows, answers, strict=True)]
-    compliant = [None if isinstance(answer, Prediction) else follows_schema(answer.text or "") for answer in answers]
+    count = counter(extractor)
+    complies = schema_check(extractor.json_schema) if extractor.grammar is None else extractor.admits
+    counts = [count(row.input, row.gold, answer.value) for row, answer in zip(rows, answers, strict=True)]
+    compliant = [None if isinstance(answer, Prediction) else complies(answer.text or "") for answer in answers]
     matrix = counts_matrix([asdict(each) for each in counts], compliant)
     groups = [row.group for row in rows]
     metric = metric_of(extractor.name)
@@ -189,6 +194,22 @@ def score_counts(
         low, high = percentiles([each[name] for each in resampled if name in each])
         found[name] = Score(value, len(matrix), low, high)
     return found
+
+
+def counter(extractor: Extractor[Any, Any]) -> Callable[[Any, Any, Any], Any]:
+    """Counts of one row from (input, gold, answer); operations are carried out with the extractor's own schema."""
+    count: Callable[..., Any] = SCORES[extractor.name].count
+    return partial(count, schema=extractor.schema) if isinstance(extractor, PersonaTreeExtractor) else count
+
+
+def check_gold(rows: Sequence[Row[Any, Any]], extractor: Extractor[Any, Any]) -> None:
+    """Raises InputError for a row that cannot be scored, before a model is asked about it."""
+    count = counter(extractor)
+    for row in rows:
+        try:
+            count(row.input, row.gold, row.gold)
+        except InputError as error:
+            raise InputError(f"{error} (row {row.id!r})") from None
 
 
 def schema_check(schema: Mapping[str, Any]) -> Callable[[str], bool]:

@@ -6,7 +6,7 @@ and keys that contradict each other are all reported at once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,9 @@ from recipes.keys import Key
 from recipes.loader import RecipeError, in_order
 from recipes.values import show
 
-SCORED = ("triplets",)  # extractors whose outputs `eval.evaluate` can score
-BASELINES = ("tfidf_linear", "minilm_nn", "minilm_nn_slots")
+SCORED = ("triplets", "persona_tree")  # extractors whose outputs `eval.evaluate` can score
+BASELINES_OF = {"triplets": ("tfidf_linear", "minilm_nn", "minilm_nn_slots"), "persona_tree": ("no_op",)}
+BASELINES = tuple(name for names in BASELINES_OF.values() for name in names)
 
 KEYS: dict[str, Key] = {
     key.name: key
@@ -38,17 +39,21 @@ KEYS: dict[str, Key] = {
         Key("adapter", "eval", ("str", "null"), None, "A run folder: its adapter is put on `model`, unmerged."),
         Key("quantization", "eval", ("str", "null"), None, "nf4 loads `model` in 4 bits.", ("nf4",)),
         Key("dtype", "eval", ("str",), "float32", "What to compute in.", ("float32", "bfloat16", "float16")),
-        Key("guided", "eval", ("bool",), True, "Bind the answer to the contract's JSON schema while decoding."),
+        Key("guided", "eval", ("bool",), True, "Bind the answer to the contract's schema or grammar while decoding."),
         Key("shots", "eval", ("int",), 0, "Worked examples in the prompt, drawn from the train split.", low=0),
         Key("dataset_name", "eval", ("str",), None, "A dataset folder."),
         Key("dataset_train_split", "eval", ("str",), "train", "What baselines are fitted on and shots are drawn from."),
         Key("dataset_test_split", "eval", ("str",), "test", "The split to score."),
         Key("eval_rows", "eval", ("int", "null"), None, "Score this many rows, drawn with `seed`; null: all.", low=1),
+        Key(
+            "replays", "eval", ("int", "null"), None,
+            "persona_tree: so many whole walks of the test split, drawn with `seed`, on the model's own tree.", low=1,
+        ),
         Key("batch_size", "eval", ("int",), 16, "Prompts at once (in process), or requests at once (server).", low=1),
         Key("max_tokens", "eval", ("int", "null"), None, "In process: cap of an answer; null: the contract's.", low=1),
         Key("baselines", "eval", ("list[str]",), [], "Scored on the same rows.", BASELINES),
         Key("output_dir", "eval", ("str",), None, "Where the results and the report go."),
-        Key("seed", "eval", ("int",), 0, "Draws rows, shots and the report's examples.", low=0),
+        Key("seed", "eval", ("int",), 0, "Draws rows, replays, shots and the report's examples.", low=0),
     )
 }  # fmt: skip
 _RENAMED = {
@@ -79,6 +84,7 @@ class EvalRecipe:
     dataset_train_split: str = "train"
     dataset_test_split: str = "test"
     eval_rows: int | None = None
+    replays: int | None = None
     batch_size: int = 16
     max_tokens: int | None = None
     baselines: tuple[str, ...] = ()
@@ -123,7 +129,7 @@ def _contradictions(values: Mapping[str, Any]) -> list[tuple[str, str]]:
             )
         found += [
             (name, f"`{name}` is {show(values[name])} but `model` is null. Name the model, or remove the line.")
-            for name in ("adapter", "quantization", "shots")
+            for name in ("adapter", "quantization", "shots", "replays")
             if values.get(name)
         ]
     if served:
@@ -148,6 +154,21 @@ def _contradictions(values: Mapping[str, Any]) -> list[tuple[str, str]]:
                 f"`dataset_test_split` is {test!r}, which shots and baselines are taken from. Score another split.",
             )
         )
+    if values.get("extractor") is not None:
+        found += misplaced(values["extractor"], values.get("baselines", ()), values.get("replays"))
     if len(set(values.get("baselines", ()))) < len(values.get("baselines", ())):
         found.append(("baselines", "`baselines` names one of them twice."))
+    return found
+
+
+def misplaced(extractor: str, baselines: Sequence[str], replays: int | None) -> list[tuple[str, str]]:
+    """Keys that are not for this extractor, and what to do about them: (key, message)."""
+    ours = BASELINES_OF[extractor]
+    found = [
+        ("baselines", f"`baselines` holds {name}, which is none for {extractor}: {', '.join(ours)} can be chosen.")
+        for name in baselines
+        if name not in ours
+    ]
+    if replays is not None and extractor != "persona_tree":
+        found.append(("replays", f"`replays` is {replays}, but only persona_tree has any. Remove the line."))
     return found

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 ACCENT, SECOND, MUTED, INK, SOFT, LINE = "#1d6b62", "#e0a458", "#a9b4b8", "#1c2528", "#5d6b70", "#dfe5e6"
+WRONG = "#a33b3b"
 _SERIES = (ACCENT, SECOND, "#7a8fa6", "#b86b77")
 
 
@@ -63,6 +64,26 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class TreeLine:
+    """A group or a leaf with its value. mark: whether it is as in the gold tree, stands there with another value (`gold`),
+    stands in the gold tree alone (text: with the gold value), or in this one alone."""
+
+    depth: int
+    text: str
+    mark: Literal["group", "right", "wrong", "missing", "extra"]
+    gold: str = ""
+
+
+@dataclass(frozen=True)
+class TreePicture:
+    """A tree from the top down, each line below the nearest one before it of a smaller depth."""
+
+    title: str
+    lines: Sequence[TreeLine]
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Table:
     """Cells as printed. The first column is text, the others are figures unless `text_columns` names them."""
 
@@ -99,7 +120,8 @@ class Text:
     pairs: Sequence[tuple[str, str]] = ()
 
 
-Section = Headline | Bars | Curve | Table | Examples | Text
+Chart = Bars | Curve | TreePicture
+Section = Headline | Chart | Table | Examples | Text
 
 
 def write_report(folder: Path, title: str, sections: Sequence[Section], subtitle: str = "") -> tuple[Path, Path]:
@@ -125,7 +147,7 @@ def _html(section: Section) -> str:
             for value, what, detail in section.figures
         )
         return f"<section class=headline>{figures}</section>"
-    if isinstance(section, Bars | Curve):
+    if isinstance(section, Chart):
         image = base64.b64encode(_chart(section)).decode()
         picture = f'<img alt="{escape(_spoken(section))}" src="data:image/png;base64,{image}">'
         return _section(section.title, f"<div class=wide>{picture}</div>", section.note)
@@ -167,12 +189,14 @@ def _html_example(example: Example) -> str:
     return f"<article>{label}<blockquote>{escape(example.input)}</blockquote><table>{rows}</table></article>"
 
 
-def _spoken(chart: Bars | Curve) -> str:
+def _spoken(chart: Chart) -> str:
     """The chart in words, for whoever cannot see it."""
     if isinstance(chart, Bars):
         return f"{chart.title}: " + ", ".join(
             f"{bar.label} {bar.series} {bar.value:.3f}".replace("  ", " ") for bar in chart.bars
         )
+    if isinstance(chart, TreePicture):
+        return f"{chart.title}: " + "; ".join(" ".join(_tree_texts(line)) for line in chart.lines)
     ends = ", ".join(
         f"{label} from {points[0][1]:.3f} to {points[-1][1]:.3f}" for label, points in chart.lines if points
     )
@@ -182,7 +206,7 @@ def _spoken(chart: Bars | Curve) -> str:
 # The charts
 
 
-def _chart(chart: Bars | Curve) -> bytes:
+def _chart(chart: Chart) -> bytes:
     from matplotlib.figure import Figure
 
     with _style():
@@ -195,7 +219,7 @@ def _picture(title: str, subtitle: str, sections: Sequence[Section]) -> bytes:
     """Headline and charts on one sheet, under the title."""
     from matplotlib.figure import Figure
 
-    charts = [section for section in sections if isinstance(section, Bars | Curve)]
+    charts = [section for section in sections if isinstance(section, Chart)]
     figures = [figure for section in sections if isinstance(section, Headline) for figure in section.figures][:5]
     heights = [0.8 if subtitle else 0.55, *([1.0] if figures else []), *(_height(chart) + 0.45 for chart in charts)]
     with _style():
@@ -216,8 +240,10 @@ def _picture(title: str, subtitle: str, sections: Sequence[Section]) -> bytes:
         return _png(figure)
 
 
-def _height(chart: Bars | Curve) -> float:
+def _height(chart: Chart) -> float:
     """Inches."""
+    if isinstance(chart, TreePicture):
+        return 0.55 + 0.2 * sum(len(_tree_texts(line)) for line in chart.lines)
     return 3.0 if isinstance(chart, Curve) else 0.75 + 0.36 * len(chart.bars)
 
 
@@ -232,13 +258,15 @@ def _style() -> Any:
     return matplotlib.rc_context({"font.family": family, "font.size": 9.5, "axes.edgecolor": LINE, "text.color": INK})
 
 
-def _draw(axes: Any, chart: Bars | Curve) -> None:
+def _draw(axes: Any, chart: Chart) -> None:
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
     axes.tick_params(length=0, colors=SOFT, labelsize=9)
     axes.set_axisbelow(True)
     if isinstance(chart, Bars):
         _draw_bars(axes, chart)
+    elif isinstance(chart, TreePicture):
+        _draw_tree(axes, chart)
     else:
         _draw_curve(axes, chart)
 
@@ -291,6 +319,59 @@ def _draw_curve(axes: Any, chart: Curve) -> None:
     axes.margins(x=0.01)
     if len(chart.lines) > 1:
         axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=len(chart.lines), frameon=False, fontsize=9)
+
+
+_TREE_MARKS = {  # mark: (matplotlib's marker, filled, colour, what it means)
+    "right": ("o", True, ACCENT, "as in the gold tree"),
+    "wrong": ("X", True, WRONG, "another value in the gold tree"),
+    "missing": ("o", False, WRONG, "in the gold tree alone"),
+    "extra": ("P", True, SECOND, "in the model's tree alone"),
+}
+
+
+def _tree_texts(line: TreeLine) -> list[str]:
+    """One text line, or two where the gold value is another one."""
+    text = f"{line.text} (missing)" if line.mark == "missing" else line.text
+    return [text, f"gold: {line.gold}"] if line.mark == "wrong" else [text]
+
+
+def _draw_tree(axes: Any, chart: TreePicture) -> None:
+    from matplotlib.lines import Line2D
+
+    axes.set_axis_off()
+    indent, y = 0.028, 0
+    above: list[int] = []  # where the lines stand that the next one may hang below, by depth
+    for line in chart.lines:
+        x = line.depth * indent
+        above = above[: line.depth]
+        if above:
+            axes.plot([x - indent * 0.7, x - indent * 0.7], [above[-1] + 0.45, y], color=LINE, linewidth=1, zorder=1)
+            axes.plot([x - indent * 0.7, x - 0.004], [y, y], color=LINE, linewidth=1, zorder=1)
+        above.append(y)
+        if line.mark == "group":
+            axes.text(x, y, line.text, size=9, va="center", color=SOFT, weight="bold", parse_math=False)
+            y += 1
+            continue
+        marker, filled, colour, _ = _TREE_MARKS[line.mark]
+        axes.plot([x + 0.004], [y], marker, color=colour, markersize=5, markerfacecolor=colour if filled else "white")
+        for text in _tree_texts(line):
+            shade = INK if line.mark == "right" else colour if text.startswith("gold: ") else INK
+            short = textwrap.shorten(text, 112 - 4 * line.depth, placeholder=" …") or text[: 112 - 4 * line.depth]
+            axes.text(x + 0.016, y, short, size=8.5, va="center", color=shade, parse_math=False)
+            y += 1
+    axes.set_xlim(0, 1)
+    axes.set_ylim(y - 0.4, -0.6)
+    handles = [
+        Line2D(
+            [], [], linestyle="", marker=marker, color=colour, markerfacecolor=colour if filled else "white", label=what
+        )
+        for mark, (marker, filled, colour, what) in _TREE_MARKS.items()
+        if any(line.mark == mark for line in chart.lines)
+    ]
+    if handles:
+        axes.legend(
+            handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=len(handles), frameon=False, fontsize=8
+        )
 
 
 def _png(figure: Any) -> bytes:

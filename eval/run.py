@@ -3,7 +3,8 @@
     recipe  ->  contract and rows  ->  none of their people in training  ->  baselines  ->  model  ->  report
 
 Each scored system leaves a result folder (see `eval.evaluate`) in `output_dir`, the baselines first, since they take
-seconds. `--compare A B` sets two such folders side by side.
+seconds. With `replays`, the model of a PersonaTree then walks through whole replays (see `eval.replays`).
+`--compare A B` sets two such folders side by side.
 """
 
 from __future__ import annotations
@@ -19,12 +20,24 @@ from pathlib import Path
 from typing import Any
 
 from eval.compare import compare, comparison_table
-from eval.evaluate import SCORES, Answer, Prediction, Result, evaluate
-from eval.recipe import KEYS, EvalRecipe, load_eval_recipe
-from eval.report import Headline, Section, Text, write_report
-from eval.sections import breakdown_bars, drawn_examples, loss_curve, metric_bars, metrics_table
+from eval.evaluate import SCORES, Answer, Prediction, Result, check_gold, evaluate
+from eval.recipe import KEYS, EvalRecipe, load_eval_recipe, misplaced
+from eval.replays import Replay, draw_replays, find_replays, forget_replays, walk_replays
+from eval.report import Section, Text, write_report
+from eval.sections import (
+    HEADLINES,
+    breakdown_bars,
+    drawn_examples,
+    headline,
+    loss_curve,
+    metric_bars,
+    metric_name,
+    metrics_table,
+    replay_sections,
+)
 from extractors import extractor_from_json, load_extractor
 from extractors.contract import Extractor, InputError
+from extractors.persona_tree import NO_OP, PersonaTreeExtractor
 from extractors.rows import Row, read_rows, sha256
 from recipes.loader import RecipeError
 from recipes.models import ModelError, resolve_model
@@ -33,6 +46,9 @@ from serve.generate import Generator
 
 AnyRow = Row[Any, Any]
 AnyExtractor = Extractor[Any, Any]
+# (inputs, shots, on_progress) -> answers
+Ask = Callable[[Sequence[Any], Sequence[tuple[Any, Any]], Callable[[int, int], None] | None], Sequence[Answer]]
+PLACES = ("replay", "chunk")  # tags that say where a row stands, not what it is like
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +82,10 @@ def run(args: argparse.Namespace) -> int:
         return 1
     html, png = write_eval_report(recipe, results)
     for label, result in results.items():
-        print(f"{label}: F1 {result.metrics['f1']}" if "f1" in result.metrics else label)
+        first, *others = HEADLINES[result.meta["extractor"]["name"]]
+        print(f"{label}: {metric_name(result, first)} {result.metrics[first]}")
+        shown = (f"{metric_name(result, name)} {result.metrics[name].value:.3f}" for name in others)
+        print(f"  {', '.join(shown)}")
         print(f"  {result.folder}")
     print(f"report: {html} and {png}")
     return 0
@@ -79,16 +98,27 @@ def evaluate_recipe(recipe: EvalRecipe) -> dict[str, Result]:
         raise InputError(
             f"the model's extractor is {extractor.name}, and only {', '.join(SCORES)} can be scored so far."
         )
+    for _, message in misplaced(extractor.name, recipe.baselines, recipe.replays):
+        raise InputError(message)
     model = recipe.model if recipe.model is None or recipe.served else resolve_model(recipe.model)
     data, out = Path(recipe.dataset_name), Path(recipe.output_dir)
     test_file, train_file = (
         data / f"{split}.jsonl" for split in (recipe.dataset_test_split, recipe.dataset_train_split)
     )
-    rows = draw_rows(read_rows(test_file, extractor), recipe.eval_rows, recipe.seed)
+    test = read_rows(test_file, extractor)
+    rows = draw_rows(test, recipe.eval_rows, recipe.seed)
+    check_gold(rows, extractor)
+    replays: list[Replay] = []
+    available = 0
+    if recipe.replays is not None:
+        found = find_replays(test, test_file)
+        replays, available = draw_replays(found, recipe.replays, recipe.seed), len(found)
+        check_gold([row for replay in replays for row in replay.rows], extractor)
     train: list[AnyRow] = []
     if recipe.baselines or recipe.shots:
         train = read_rows(train_file, extractor)
-        _refuse_leak(train, rows, train_file, test_file)
+        walked = [row for replay in replays for row in replay.rows]
+        _refuse_leak(train, [*rows, *walked], train_file, test_file)
     shots = draw_shots(train, recipe.shots, recipe.seed)
 
     out.mkdir(parents=True, exist_ok=True)
@@ -109,13 +139,26 @@ def evaluate_recipe(recipe: EvalRecipe) -> dict[str, Result]:
         predictions = [Prediction(value) for value in predicted]
         results[name] = evaluate(predictions, rows, extractor, out / name, meta)
     if model is not None:
-        ask = _ask_server if recipe.served else _ask_in_process
-        answers, meta = ask(
-            recipe, model, extractor, [row.input for row in rows], [(shot.input, shot.gold) for shot in shots]
-        )
+        shown = [(shot.input, shot.gold) for shot in shots]
+        every = recipe.batch_size if recipe.served else 1
+        ask, about = (_served if recipe.served else _in_process)(recipe, model, extractor)
+        started = time.perf_counter()
+        answers = ask([row.input for row in rows], shown, _progress(every=every))
+        meta = {"seconds": time.perf_counter() - started, **about()}
         meta |= {"model": recipe.model, "adapter": recipe.adapter, "guided": recipe.guided, **common}
         meta["shots"] = [shot.id for shot in shots]
+        forget_replays(out / "model")
         results["model"] = evaluate(answers, rows, extractor, out / "model", meta)
+        if replays and isinstance(extractor, PersonaTreeExtractor):
+            walk_replays(
+                replays,
+                extractor,
+                lambda chunks: ask(chunks, shown, None),
+                out / "model",
+                {key: meta[key] for key in ("model", "adapter", "guided", "shots", "dataset_sha256", "seed")}
+                | {"available": available},
+                _progress(what="replayed rows"),
+            )
     return results
 
 
@@ -139,7 +182,8 @@ def draw_shots(train: Sequence[AnyRow], count: int, seed: int) -> list[AnyRow]:
     draw.
     """
     generator = random.Random(seed)
-    empty, full = [row for row in train if not row.gold], [row for row in train if row.gold]
+    empty = [row for row in train if _is_empty(row.gold)]
+    full = [row for row in train if not _is_empty(row.gold)]
     empties = 1 if empty and count > 1 else 0
     if count - empties > len(full):
         raise InputError(
@@ -150,22 +194,22 @@ def draw_shots(train: Sequence[AnyRow], count: int, seed: int) -> list[AnyRow]:
     return drawn
 
 
+def _is_empty(gold: Any) -> bool:
+    """Whether there is nothing to extract: no triplet, or NO_OP."""
+    return not gold or gold == (NO_OP,)
+
+
 def write_eval_report(recipe: EvalRecipe, results: dict[str, Result]) -> tuple[Path, Path]:
     """`report.html` and `report.png` in the recipe's `output_dir`."""
     main = list(results)[-1]
-    best = results[main].metrics
-    figures = []
-    for name, what in (
-        ("f1", "triplet F1"),
-        ("right_rows", "rows right as a whole"),
-        ("parse_failure_rate", "unreadable answers"),
-    ):
-        if name in best:
-            spread = "" if best[name].low is None else f", 95% interval {best[name].low:.3f} to {best[name].high:.3f}"
-            figures.append((f"{best[name].value:.3f}", what, f"n = {best[name].n}{spread}"))
-    sections: list[Section] = [Headline(figures), metric_bars(results, "f1", "Triplet F1", main)]
-    for tag in results[main].breakdowns:
-        sections.append(breakdown_bars(results, tag, "f1", f"By {tag}", main))
+    result = results[main]
+    metric = HEADLINES[result.meta["extractor"]["name"]][0]
+    name = metric_name(result, metric)
+    sections: list[Section] = [headline(result), metric_bars(results, metric, name[0].upper() + name[1:], main)]
+    for tag in result.breakdowns:
+        if tag not in PLACES:
+            sections.append(breakdown_bars(results, tag, metric, f"By {tag}", main))
+    sections += replay_sections(result)
     curve = loss_curve(Path(recipe.adapter)) if recipe.adapter else None
     sections += [curve] if curve else []
     sections += [metrics_table(results), drawn_examples(results, seed=recipe.seed)]
@@ -224,16 +268,17 @@ def _refuse_leak(train: Sequence[AnyRow], test: Sequence[AnyRow], train_file: Pa
 
 
 def _baseline(name: str, seed: int) -> Any:
-    from eval.baselines import NearestNeighbour, TfidfLinear
+    from eval.baselines import NearestNeighbour, NoOp, TfidfLinear
 
+    if name == "no_op":
+        return NoOp()
     if name == "tfidf_linear":
         return TfidfLinear(seed=seed)
     return NearestNeighbour(slot_filling=name == "minilm_nn_slots", seed=seed)
 
 
-def _ask_in_process(
-    recipe: EvalRecipe, model: str, extractor: AnyExtractor, inputs: Sequence[Any], shots: Sequence[tuple[Any, Any]]
-) -> tuple[Sequence[Answer], dict[str, Any]]:
+def _in_process(recipe: EvalRecipe, model: str, extractor: AnyExtractor) -> tuple[Ask, Callable[[], dict[str, Any]]]:
+    """What asks a model that is loaded here, and what result.json says about it."""
     generator: Generator[Any, Any] = Generator(
         model,
         extractor,
@@ -244,11 +289,7 @@ def _ask_in_process(
         batch_size=recipe.batch_size,
         max_tokens=recipe.max_tokens,
     )
-    started = time.perf_counter()
-    answers = generator.generate(inputs, shots, on_progress=_progress())
-    seconds = time.perf_counter() - started
-    return answers, {
-        "seconds": seconds,
+    about = {
         "template_sha256": hashlib.sha256(generator.tokenizer.get_chat_template().encode()).hexdigest(),
         "quantization": recipe.quantization,
         "dtype": recipe.dtype,
@@ -256,18 +297,15 @@ def _ask_in_process(
         "max_tokens": generator.max_tokens,
         "device": str(generator.device),
     }
+    return generator.generate, lambda: about
 
 
-def _ask_server(
-    recipe: EvalRecipe, url: str, extractor: AnyExtractor, inputs: Sequence[Any], shots: Sequence[tuple[Any, Any]]
-) -> tuple[Sequence[Answer], dict[str, Any]]:
+def _served(recipe: EvalRecipe, url: str, extractor: AnyExtractor) -> tuple[Ask, Callable[[], dict[str, Any]]]:
+    """What asks a server; its notes are known after the last answer."""
     client: ExtractorClient[Any, Any] = ExtractorClient(
         url, extractor, model=recipe.served_model_name, guided=recipe.guided, concurrency=recipe.batch_size
     )
-    started = time.perf_counter()
-    answers = client.extract_all(inputs, shots, _progress(every=recipe.batch_size))
-    return answers, {
-        "seconds": time.perf_counter() - started,
+    return client.extract_all, lambda: {
         "template_sha256": None,  # the server's own
         "served_model_name": recipe.served_model_name,
         "concurrency": recipe.batch_size,
@@ -276,7 +314,7 @@ def _ask_server(
     }
 
 
-def _progress(every: int = 1) -> Callable[[int, int], None]:
+def _progress(every: int = 1, what: str = "rows") -> Callable[[int, int], None]:
     """A line on stderr that says how many rows are done and how long the rest will take."""
     started = time.perf_counter()
 
@@ -285,7 +323,7 @@ def _progress(every: int = 1) -> Callable[[int, int], None]:
             return
         left = (time.perf_counter() - started) / done * (total - done)
         end = "\n" if done == total or not sys.stderr.isatty() else "\r"
-        print(f"  {done} of {total} rows, {left:.0f} s left  ", end=end, file=sys.stderr, flush=True)
+        print(f"  {done} of {total} {what}, {left:.0f} s left  ", end=end, file=sys.stderr, flush=True)
 
     return show
 

@@ -7,7 +7,20 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from eval.evaluate import REQUIRED_META, Result, evaluate
-from eval.report import Bar, Bars, Curve, Example, Examples, Headline, Section, Table, Text, write_report
+from eval.report import (
+    Bar,
+    Bars,
+    Curve,
+    Example,
+    Examples,
+    Headline,
+    Section,
+    Table,
+    Text,
+    TreeLine,
+    TreePicture,
+    write_report,
+)
 from eval.sections import breakdown_bars, drawn_examples, loss_curve, metric_bars, metrics_table
 from extractors.rows import Row
 from extractors.triplets import Dialogue, Triplet, TripletExtractor, Turn
@@ -27,6 +40,18 @@ SECTIONS: list[Section] = [
     Bars("By phrasing", [Bar("trained", 0.8, series="seen"), Bar("trained", 0.7, 0.6, 0.75, series="unseen")], "F1"),
     Bars("Seconds", [Bar("ours", 12.5), Bar("plain", 14.0)], "seconds", limit=None),
     Curve("Loss", [("training", [(1, 2.0), (2, 1.0)]), ("held-out", [(2, 1.2)])], "step", "loss"),
+    TreePicture(
+        "Her tree",
+        [
+            TreeLine(0, "Identity", "group"),
+            TreeLine(1, "Name: Mia $x_1$ <b>", "right"),
+            TreeLine(1, "Work: nurse", "wrong", "head nurse"),
+            TreeLine(0, "Behaviour", "group"),
+            TreeLine(1, "Home: " + "far " * 99, "missing"),
+            TreeLine(2, "Pets: " + "x" * 300, "extra"),
+        ],
+        "of one walk",
+    ),
     Table("All", ["metric", "trained"], [["F1", "0.812"]], "n = 400"),
     Examples(
         "Rows",
@@ -76,7 +101,7 @@ def test_the_page_shows_what_was_given_and_stands_alone(tmp_path: Path) -> None:
         "nothing", "✗ wrong", "✓ right", "tag", "outputs/export", "All of them.",
     ):  # fmt: skip
         assert part in text, part
-    assert page.images == 4
+    assert page.images == 5
     assert all(address.startswith("data:image/png;base64,") for address in page.addresses)
     assert png.read_bytes().startswith(b"\x89PNG")
 
@@ -86,6 +111,9 @@ def test_a_chart_says_its_figures_to_whoever_cannot_see_it(tmp_path: Path) -> No
     page = html.read_text(encoding="utf-8")
     assert 'alt="Scores &lt;of&gt; everyone: base 0.000, trained &amp; exported 0.810"' in page
     assert 'alt="Loss: training from 2.000 to 1.000, held-out from 1.200 to 1.200"' in page
+    assert (
+        'alt="Her tree: Identity; Name: Mia $x_1$ &lt;b&gt;; Work: nurse gold: head nurse; Behaviour; Home: far' in page
+    )
 
 
 def test_a_report_without_a_chart_and_one_without_a_headline_are_drawn_too(tmp_path: Path) -> None:

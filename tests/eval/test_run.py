@@ -64,9 +64,10 @@ def recipe_file(folder: Path, text: str) -> Path:
 
 def test_every_shipped_eval_recipe_is_valid_and_is_no_training_recipe() -> None:
     shipped = sorted((CHECKOUT / "recipes" / "eval").rglob("*.yaml"))
-    assert [path.name for path in shipped] == ["triplets-world.yaml"]
-    recipe = load_eval_recipe(shipped[0])
-    assert recipe.extractor == "triplets" and recipe.eval_rows and recipe.baselines
+    assert [path.name for path in shipped] == ["persona_tree-world.yaml", "triplets-world.yaml"]
+    for path, extractor in zip(shipped, ("persona_tree", "triplets"), strict=True):
+        recipe = load_eval_recipe(path)
+        assert recipe.extractor == extractor and recipe.eval_rows and recipe.baselines
     assert not set(shipped) & set(find_recipes())
 
 

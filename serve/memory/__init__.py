@@ -1,0 +1,1 @@
+"""Memories as they lie on the disk, and what people do with them."""
