@@ -1,5 +1,5 @@
 """The whole walk on a CPU, offline: simulate, ask a teacher, dry run, baselines, the model before, train, export, the model
-after, serve.
+after, serve; then the same for the MemListener, which keeps a PersonaTree of each of these people.
 
 Every stage is one of the toolkit's own commands, run as a user would run it, in a process of its own; stages meet only
 through the folders they write. A stage is skipped while nothing that it reads has changed (its command, recipes, input
@@ -34,11 +34,22 @@ RECIPES = ROOT / "recipes/quickstart"
 TRAIN_RECIPE = RECIPES / "triplets-smollm2-135m.yaml"
 SYNTHESIS_RECIPE = RECIPES / "synthesis.yaml"
 EVAL_RECIPE = RECIPES / "eval-triplets.yaml"
-ONLY_SHOWN = ("quickstart.py", "report.py", "sections.py", "results.py")  # sources that decide no stage's result
+TREE_RECIPE = RECIPES / "persona-tree-smollm2-135m.yaml"
+TREE_EVAL_RECIPE = RECIPES / "eval-persona-tree.yaml"
+# Sources that decide no stage's result.
+ONLY_SHOWN = ("quickstart.py", "quickstart_report.py", "report.py", "sections.py", "results.py")
 EXAMPLE = (
     "Nora: So how was the move?",
     "Ben: Exhausting, but we live in Leeds now, and my sister Ada got me a job at Harbour Glass.",
 )
+TREE_EXAMPLE = {
+    "person": "Ben",
+    "tree": {"Identity.Social_Identity.Residence": "York", "Behavioural.Interests_and_Skills.Hobbies": "rowing"},
+    "turns": [
+        {"speaker": "Nora", "text": "So how was the move?"},
+        {"speaker": "Ben", "text": "Exhausting, but I live in Leeds now."},
+    ],
+}
 
 
 @dataclass(frozen=True)
@@ -57,17 +68,27 @@ class Stage:
 def stages(out: Path) -> list[Stage]:
     """The walk in its order."""
     world, run, export = out / "world", out / "run", out / "export"
-    splits = tuple(world / f"{name}.jsonl" for name in ("train", "dev", "test"))
+    operations, tree_run, tree_export = out / "operations", out / "persona-tree-run", out / "persona-tree-export"
+    splits, tree_splits = (
+        tuple(folder / f"{name}.jsonl" for name in ("train", "dev", "test")) for folder in (world, operations)
+    )
     fast = ("--bf16", "true") if cpu_has_bf16() else ()  # mixed precision: the weights stay in fp32
     dtype = ("--dtype", "bfloat16") if cpu_has_bf16() else ()  # the same for the untrained model and the trained one
     paths = ("--dataset_name", str(world), "--output_dir", str(run))
 
     def evaluation(name: str, what: str, *more: str, reads: Iterable[Path] = ()) -> Stage:
+        recipe, data, rows = (
+            (TREE_EVAL_RECIPE, operations, tree_splits) if name.startswith("tree-") else (EVAL_RECIPE, world, splits)
+        )
         folder = out / "eval" / name
-        command = ("eval", str(EVAL_RECIPE), "--dataset_name", str(world), "--output_dir", str(folder), *dtype, *more)
-        return Stage(name, what, command, (EVAL_RECIPE, *splits, *reads), folder, ("extractors", "eval", "serve"))
+        command = ("eval", str(recipe), "--dataset_name", str(data), "--output_dir", str(folder), *dtype, *more)
+        return Stage(name, what, command, (recipe, *rows, *reads), folder, ("extractors", "eval", "serve"))
 
     train = ("train", str(TRAIN_RECIPE), *paths, *fast)
+    tree_train = (
+        *("train", str(TREE_RECIPE), "--dataset_name", str(operations), "--model_name_or_path", str(export)),
+        *("--output_dir", str(tree_run), *fast),
+    )
     return [
         Stage(
             "simulate",
@@ -147,6 +168,60 @@ def stages(out: Path) -> list[Stage]:
             out / "logs/serve.log",
             ("extractors", "serve"),
         ),
+        Stage(
+            "tree-operations",
+            "what each chunk of their dialogues changes in the tree of a person",
+            (
+                *("prepare", "operations", "world", "--source", str(world), "--out", str(operations)),
+                *("--schema", "quickstart", "--exchanges", "1", "--no-op-share", "0.25"),
+            ),
+            (world / "dialogues.jsonl",),
+            operations,
+            ("extractors", "data_synthesis"),
+        ),
+        evaluation(
+            "tree-five-shots",
+            "the untrained model as a MemListener, with five worked examples",
+            *("--model", BASE, "--shots", "5"),
+        ),
+        Stage(
+            "tree-train",
+            "fine-tuning of the triplet extractor into a MemListener",
+            tree_train,
+            (TREE_RECIPE, *tree_splits, export / "export_report.json"),
+            tree_run,
+            ("extractors", "recipes", "training"),
+        ),
+        Stage(
+            "tree-export",
+            "merge, prove the merge, write the folder that a server takes",
+            ("export", str(tree_run), str(tree_export), "--overwrite"),
+            (tree_run / "run.json", tree_run / "model.safetensors"),
+            tree_export,
+            ("extractors", "serve"),
+        ),
+        evaluation(
+            "tree-trained",
+            "the MemListener on people it has never met: chunk by chunk, then whole replays on its own tree",
+            *("--model", str(tree_export), "--replays", "8", "--baselines", "[no_op]"),
+            reads=(tree_export / "extractor.json", tree_export / "config.json"),
+        ),
+        Stage(
+            "tree-serve",
+            "the same server on this export, and one edit of a tree from it",
+            (
+                "extract",
+                "SERVER",
+                "--folder",
+                str(tree_export),
+                "--json",
+                "--input",
+                str(out / "logs/tree-serve.jsonl"),
+            ),
+            (tree_export / "extractor.json", tree_export / "config.json"),
+            out / "logs/tree-serve.log",
+            ("extractors", "serve"),
+        ),
     ]
 
 
@@ -185,26 +260,32 @@ def run(args: argparse.Namespace) -> int:
         print(f"    {seconds:.0f} s", flush=True)
     if args.only:
         return 0
-    report = write_quickstart_report(args.out, walk)
-    print(_closing(args.out, report, time.monotonic() - started), flush=True)
+    from eval.quickstart_report import closing, record_figures, write_quickstart_report
+
+    steps = {stage.name: float(_state(args.out, stage)["seconds"]) for stage in walk}
+    report = write_quickstart_report(args.out, steps)
+    print(closing(args.out, report, time.monotonic() - started), flush=True)
     if args.record:
-        _record(args.out, report)
+        record_figures(args.out, report)
     return 0
 
 
 def _run_stage(out: Path, stage: Stage) -> int:
-    if stage.name == "train" and stage.writes.exists():
+    if stage.name in ("train", "tree-train") and stage.writes.exists():
         record = stage.writes / "run.json"
         if not record.is_file() or json.loads(record.read_text(encoding="utf-8")).get("status") == "finished":
             shutil.rmtree(stage.writes)  # an earlier, finished run of other inputs; an unfinished one is resumed
     if stage.name == "synthesize":
         with _offline_teacher(out / "world") as url:
             return _command([url if word == "SERVER" else word for word in stage.command], _log(out, stage))
-    if stage.name != "serve":
+    if stage.name not in ("serve", "tree-serve"):
         return _command(stage.command, _log(out, stage))
     from serve.local import local_server
 
-    with local_server(out / "export") as server:
+    if stage.name == "tree-serve":
+        (out / "logs/tree-serve.jsonl").write_text(json.dumps(TREE_EXAMPLE) + "\n", encoding="utf-8")
+    folder = stage.command[stage.command.index("--folder") + 1]
+    with local_server(Path(folder)) as server:
         print(f"    {server.url} is up after {server.seconds:.0f} s", flush=True)
         command = tuple(server.url if word == "SERVER" else word for word in stage.command)
         # This server answers to a local folder's name, but does not list it.
@@ -277,133 +358,3 @@ def _inputs_digest(stage: Stage) -> str:
         digest.update(str(path).encode())
         digest.update(path.read_bytes() if path.is_file() else b"absent")
     return digest.hexdigest()
-
-
-def write_quickstart_report(out: Path, walk: Sequence[Stage]) -> dict[str, Any]:
-    """`report.json` ({stages: {triplets: {…}}, steps: {…}}), `report.html` and `report.png` from what the stages wrote."""
-    from eval.evaluate import read_result
-    from eval.report import Headline, Text, write_report
-    from eval.sections import breakdown_bars, drawn_examples, loss_curve, metric_bars, metrics_table
-
-    results = {
-        "Trained SmolLM2-135M": read_result(out / "eval/trained/model"),
-        "Untrained, five shots": read_result(out / "eval/five-shots/model"),
-        "Untrained, zero-shot": read_result(out / "eval/zero-shot/model"),
-        "TF-IDF + linear taggers": read_result(out / "eval/baselines/tfidf_linear"),
-        "MiniLM neighbour, slots filled": read_result(out / "eval/baselines/minilm_nn_slots"),
-    }
-    trained, five, zero, tfidf, nearest = (result.metrics["f1"] for result in results.values())
-    export = json.loads((out / "export/export_report.json").read_text(encoding="utf-8"))
-    record = json.loads((out / "run/run.json").read_text(encoding="utf-8"))
-    taught = json.loads((out / "taught/card.json").read_text(encoding="utf-8"))
-    steps = {stage.name: _state(out, stage)["seconds"] for stage in walk}
-    report = {
-        "stages": {
-            "triplets": {
-                "seconds": sum(steps.values()),
-                "base": {"zero_shot": zero.value, "five_shots": five.value},
-                "trained": trained.value,
-                "baselines": {"tfidf_linear": tfidf.value, "minilm_nn_slots": nearest.value},
-                "n": trained.n,
-                "interval": [trained.low, trained.high],
-                "export": str(out / "export"),
-            }
-        },
-        "steps": steps,
-        "synthesis": {
-            "rows": {split: counts["rows"] for split, counts in taught["splits"].items()},
-            "rejected": taught["details"]["rejected"],
-            **taught["details"]["synthesis"],
-        },
-        "training": {
-            "rows": record["tokens"]["rows"],
-            "tokens_per_s": record["figures"]["tokens_per_s"],
-            "dtype": record["dtype"],
-            "trainable_parameters": record["trainable_parameters"],
-        },
-        "export_proof": export.get("proof", {}),
-    }
-    (out / "report.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-    example = (out / "logs/serve.log").read_text(encoding="utf-8")
-    curve = loss_curve(out / "run")
-    write_report(
-        out,
-        "Mnemosmith quickstart",
-        [
-            Headline(
-                [
-                    (
-                        f"{trained.value:.2f}",
-                        "triplet F1, trained",
-                        f"n = {trained.n}, 95% {trained.low:.2f} to {trained.high:.2f}",
-                    ),
-                    (f"{five.value:.2f}", "untrained, five shots", f"zero-shot {zero.value:.2f}"),
-                    (f"{tfidf.value:.2f}", "best classic baseline", f"nearest neighbour {nearest.value:.2f}"),
-                    (f"{sum(steps.values()) / 60:.1f} min", "all stages", f"training {steps['train'] / 60:.1f} min"),
-                ]
-            ),
-            metric_bars(results, "f1", "Triplet F1 on people that no split shares", "Trained SmolLM2-135M"),
-            breakdown_bars(results, "phrasing", "f1", "Wordings seen in training, and wordings that only the test has"),
-            *([curve] if curve else []),
-            metrics_table(results),
-            drawn_examples(results),
-            Text("One extraction from the server", ["\n".join(EXAMPLE), example]),
-            Text(
-                "Where everything lies",
-                pairs=[
-                    ("dataset", str(out / "world")),
-                    ("a teacher's dataset", str(out / "taught")),
-                    ("run", str(out / "run")),
-                    ("export", str(out / "export")),
-                    ("evaluations", str(out / "eval")),
-                    ("logs", str(out / "logs")),
-                ],
-            ),
-        ],
-        subtitle="A 135M model learns to extract triplets from dialogues of simulated people, on a CPU.",
-    )
-    return report
-
-
-def _closing(out: Path, report: dict[str, Any], seconds: float) -> str:
-    triplets = report["stages"]["triplets"]
-    low, high = triplets["interval"]
-    return f"""
-triplet F1 on {triplets["n"]} rows of held-out people
-  trained                  {triplets["trained"]:.3f}  [{low:.3f}, {high:.3f}]
-  untrained, five shots    {triplets["base"]["five_shots"]:.3f}
-  untrained, zero-shot     {triplets["base"]["zero_shot"]:.3f}
-  TF-IDF + linear taggers  {triplets["baselines"]["tfidf_linear"]:.3f}
-  MiniLM neighbour         {triplets["baselines"]["minilm_nn_slots"]:.3f}
-
-report   {out / "report.html"} (picture: {out / "report.png"}, figures: {out / "report.json"})
-export   {out / "export"}
-try it   mnemosmith extract {out / "export"} --text "Mia: I moved to Porto and adopted a greyhound."
-{seconds:.0f} s this time, {triplets["seconds"]:.0f} s for all stages"""
-
-
-def _record(out: Path, report: dict[str, Any]) -> None:
-    from eval.evaluate import read_result
-    from eval.results import record
-
-    where: dict[str, Any] = {
-        "command": "make quickstart",
-        "data": "simulated persona world, held-out people",
-        "model": "SmolLM2-135M-Instruct",
-    }
-    folders = {
-        "base": "five-shots/model",
-        "trained": "trained/model",
-        "tfidf_linear": "baselines/tfidf_linear",
-        "minilm_nn_slots": "baselines/minilm_nn_slots",
-    }
-    for name, folder in folders.items():
-        score = read_result(out / "eval" / folder).metrics["f1"]
-        interval = None if score.low is None or score.high is None else (score.low, score.high)
-        record(f"quickstart.triplets.f1.{name}", score.value, n=score.n, interval=interval, **where)
-    record(
-        "quickstart.seconds",
-        report["stages"]["triplets"]["seconds"],
-        **where,
-        note="sum of the stages, after installation",
-    )

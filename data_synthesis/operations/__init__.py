@@ -11,6 +11,7 @@ A leaf that may hold several things holds them one after the other, with a semic
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -107,17 +108,25 @@ def rows_of(walk: Walk, extractor: PersonaTreeExtractor) -> Iterator[dict[str, A
 
 
 def balanced(rows: Sequence[dict[str, Any]], share: float = NO_OP_SHARE) -> tuple[list[dict[str, Any]], int]:
-    """Rows of one split, of which at most a share are NO_OP, spread evenly; and how many NO_OP rows were left out."""
-    empty = sum(is_no_op(row) for row in rows)
-    room = int(share * (len(rows) - empty) / (1 - share) + 1e-9)
-    kept, left_out, credit = [], 0, 0.0
+    """Rows of one split, of which at most a share are NO_OP; and how many NO_OP rows were left out. Those that stay are
+    spread evenly over the rows and, as far as there are enough, over what their tag `about` says."""
+    counts = Counter(row["tags"].get("about") for row in rows if is_no_op(row))
+    room = int(share * (len(rows) - counts.total()) / (1 - share) + 1e-9)
+    quotas: dict[Any, int] = {}
+    for left, (about, count) in zip(
+        range(len(counts), 0, -1), sorted(counts.items(), key=lambda item: item[1]), strict=True
+    ):
+        quotas[about] = min(count, (room - sum(quotas.values())) // left)
+    kept, left_out = [], 0
+    credit: dict[Any, float] = dict.fromkeys(counts, 0.0)
     for row in rows:
+        about = row["tags"].get("about")
         if not is_no_op(row):
             kept.append(row)
             continue
-        credit += min(1.0, room / empty)
-        if credit >= 1 - 1e-9:
-            credit -= 1
+        credit[about] += quotas[about] / counts[about]
+        if credit[about] >= 1 - 1e-9:
+            credit[about] -= 1
             kept.append(row)
         else:
             left_out += 1

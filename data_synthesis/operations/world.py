@@ -5,6 +5,8 @@ says it: first mentions, further things of a kind, names for pets and kin that w
 old ones, and ends. Facts about third persons belong to other memories. A slip that is put right in the same breath, a
 rumour, a denial and a joke change nothing.
 
+A row's tag `about` says whose facts its chunk holds: the person's, only those of others, nobody's.
+
 A memory seldom begins empty: a walk starts with a share of what held before the first session, and with whatever is
 said to have ended later on. Without that, nearly all operations would be ADD.
 """
@@ -62,11 +64,14 @@ def walks(dialogue: Dialogue, moves: int = 3) -> Iterator[Walk]:
             for start in range(0, len(numbers), moves):
                 wanted = set(numbers[start : start + moves])
                 turns = [turn for turn in session.turns if turn.labels["move"] in wanted]
+                told_here = tuple(change for turn in turns for change in told.get(turn.id, ()))
+                other = any(turn.labels["gold"] for turn in turns)
                 steps.append(
                     Step(
                         f"{person['id']}-c{len(steps):03d}",
                         tuple(Turn(turn.speaker, turn.text, turn.id) for turn in turns),
-                        tuple(change for turn in turns for change in told.get(turn.id, ())),
+                        told_here,
+                        {"about": "the person" if told_here else "others" if other else "nobody"},
                     )
                 )
         yield Walk(person["id"], dialogue.group, person["name"], tuple(steps), known_before(dialogue, person))

@@ -6,6 +6,7 @@ Deviations from the paper, with their reasons:
 - A prompt that would be too long is shortened in the recorded values, then in the dialogue, and both is counted; the
   paper's training cuts it on the left, where the rules stand.
 - The dialogue may be between two people: `person` says whose memory the tree is.
+- The compact prompt calls that person `user` in front of each turn: two names to compare are too much for a small model.
 - `path_index: none` leaves the index out: a small model learns the paths of a small schema by training. The compact prompt
   names a recorded leaf by the last name of its path, where no other leaf has it: paths cost a small model most of its prompt.
 """
@@ -80,6 +81,7 @@ _PROMPTS: dict[str, dict[str, str]] = {
         "extension": "\nBelow these groups you may add names of your own: {groups}.",
         "user": "Recorded about {person}:\n{tree}\n\nNew conversation:\n{turns}",
         "leaf": "{path}: {value}",
+        "own_speaker": "",
     },
     "compact": {
         "system": 'Edit the memory: ADD(path, "value"), UPDATE(path, "value"), DELETE(path, None) or NO_OP().',
@@ -87,6 +89,7 @@ _PROMPTS: dict[str, dict[str, str]] = {
         "extension": "\n+ {groups}",
         "user": "{person}\n{tree}\n---\n{turns}",
         "leaf": "{name}: {value}",
+        "own_speaker": "user",
     },
 }
 _HOW = (
@@ -94,7 +97,8 @@ _HOW = (
     "2. Sort the non-empty leaves by path, character by character; fill `leaf` "
     "for each ({name}: what `names` says of the path, the path itself where it says nothing) and join them with "
     "`leaf_separator`: that is {tree}, or `empty_tree` where there are none. 3. Fill `turn` "
-    "for each turn and join them with `turn_separator`: that is {turns}. 4. Fill {person}, {tree} and {turns} of the user "
+    "for each turn ({speaker}: `own_speaker` in place of the person's label where `own_speaker` is not empty) and join "
+    "them with `turn_separator`: that is {turns}. 4. Fill {person}, {tree} and {turns} of the user "
     "message in one pass: braces in a dialogue are text. The system message is sent as it stands. 5. If both messages "
     "together have more than `budget_characters` characters, cut every value that has more than n of them to its first "
     "n - 1 and an ellipsis (…), for the first n of `value_limits` with which the messages fit, or the last n. If they "
@@ -168,6 +172,7 @@ class PersonaTreeExtractor(Extractor[Chunk, tuple[Operation, ...]]):
             ],
             "leaf": _PROMPTS[self._prompt_name]["leaf"],
             "names": self._names,
+            "own_speaker": _PROMPTS[self._prompt_name]["own_speaker"],
             "leaf_separator": "\n",
             "empty_tree": _EMPTY_TREE,
             "turn": "{speaker}: {text}",
@@ -189,8 +194,12 @@ class PersonaTreeExtractor(Extractor[Chunk, tuple[Operation, ...]]):
             person=chunk.person,
             tree="\n".join(f"{self._names.get(path, path)}: {value}" for path, value in chunk.tree.items())
             or _EMPTY_TREE,
-            turns="\n".join(f"{turn.speaker}: {turn.text}" for turn in chunk.turns),
+            turns="\n".join(self._turn(turn, chunk.person) for turn in chunk.turns),
         )
+
+    def _turn(self, turn: Turn, person: str) -> str:
+        own = _PROMPTS[self._prompt_name]["own_speaker"] if turn.speaker == person else ""
+        return f"{own or turn.speaker}: {turn.text}"
 
     def fit(self, value: Chunk) -> Fitted:
         """The chunk as the prompt shows it: in single lines, leaves by path, and within 10,240 tokens, counted as
@@ -212,7 +221,7 @@ class PersonaTreeExtractor(Extractor[Chunk, tuple[Operation, ...]]):
         shortened = sum(short[path] != tree[path] for path in tree)
         left_out = 0
         while over > 0 and left_out < len(turns) - 1:
-            over -= len(f"{turns[left_out].speaker}: {turns[left_out].text}\n")
+            over -= len(self._turn(turns[left_out], chunk.person) + "\n")
             left_out += 1
         kept = turns[left_out:]
         if over > 0:

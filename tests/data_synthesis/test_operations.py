@@ -86,15 +86,27 @@ def test_a_view_that_names_a_leaf_which_the_schema_lacks_is_an_error_with_the_ro
         list(rows_of(walk, PersonaTreeExtractor(schema="quickstart")))
 
 
-@given(st.lists(st.booleans(), max_size=60), st.sampled_from([0.0, 0.2, 0.5]))
+@given(st.lists(st.sampled_from(["", "nobody", "others", "the person"]), max_size=60), st.sampled_from([0.0, 0.2, 0.5]))
 def test_rows_that_change_nothing_are_at_most_a_share_and_no_other_row_is_lost(empty, share):
-    rows = [{"id": n, "gold": [{"op": "NO_OP" if none else "ADD"}]} for n, none in enumerate(empty)]
+    rows = [
+        {"id": n, "gold": [{"op": "NO_OP" if about else "ADD"}], "tags": {"about": about}}
+        for n, about in enumerate(empty)
+    ]
     kept, left_out = balanced(rows, share)
     none = [row for row in kept if row["gold"][0]["op"] == "NO_OP"]
     assert len(kept) + left_out == len(rows)
     assert [row for row in kept if row not in none] == [row for row in rows if row["gold"][0]["op"] == "ADD"]
     assert len(none) <= share * len(kept) + 1e-9
     assert [row["id"] for row in kept] == sorted(row["id"] for row in kept)
+
+
+def test_rows_that_change_nothing_are_kept_evenly_over_why_they_do():
+    kinds = ["others"] * 40 + ["nobody"] * 30 + ["the person"] * 3
+    rows = [{"id": n, "gold": [{"op": "NO_OP"}], "tags": {"about": about}} for n, about in enumerate(kinds)]
+    rows += [{"id": n, "gold": [{"op": "ADD"}], "tags": {"about": "the person"}} for n in range(73, 133)]
+    kept, left_out = balanced(rows, 0.25)
+    about = [row["tags"]["about"] for row in kept if row["gold"] == [{"op": "NO_OP"}]]
+    assert (about.count("the person"), about.count("nobody"), about.count("others"), left_out) == (3, 8, 9, 53)
 
 
 @pytest.fixture(scope="module")

@@ -47,14 +47,20 @@ def messages_of_a_service(prompt: dict[str, Any], data: dict[str, Any]) -> list[
         return re.sub(r"\{(\w+)\}", lambda match: slots.get(match[1], match[0]), template)
 
     system, user = (message["content"] for message in prompt["messages"])
+    person, own = clean(data["person"]), prompt["own_speaker"]
 
     def written(tree: dict[str, str], turns: list[dict[str, str]]) -> str:
         leaves = prompt["leaf_separator"].join(
             fill(prompt["leaf"], path=path, name=prompt["names"].get(path, path), value=tree[path])
             for path in sorted(tree)
         )
-        said = prompt["turn_separator"].join(fill(prompt["turn"], **turn) for turn in turns)
-        return fill(user, person=clean(data["person"]), tree=leaves or prompt["empty_tree"], turns=said)
+        said = prompt["turn_separator"].join(
+            fill(
+                prompt["turn"], speaker=own if own and turn["speaker"] == person else turn["speaker"], text=turn["text"]
+            )
+            for turn in turns
+        )
+        return fill(user, person=person, tree=leaves or prompt["empty_tree"], turns=said)
 
     tree = {path: clean(value) for path, value in data["tree"].items()}
     turns = [{key: clean(turn[key]) for key in ("speaker", "text")} for turn in data["turns"]]
@@ -105,6 +111,14 @@ def test_every_path_of_the_schema_can_be_put_together_from_the_index_unless_it_i
         assert "Family_System" not in bare
 
 
+def test_the_compact_prompt_calls_the_person_user() -> None:
+    turns = [{"speaker": name, "text": "I moved."} for name in ("Ben", "Mia")]
+    for prompt, said in (("standard", "Ben: I moved.\nMia: I moved."), ("compact", "Ben: I moved.\nuser: I moved.")):
+        extractor = PersonaTreeExtractor(schema="quickstart", prompt=prompt)
+        user = extractor.messages(extractor.read_input({"tree": {}, "turns": turns, "person": "Mia"}))[1]["content"]
+        assert user.endswith(said) and "Mia" in user
+
+
 def test_the_compact_prompt_of_the_quickstart_is_short() -> None:
     extractor = PersonaTreeExtractor(schema="quickstart", path_index="none", prompt="compact")
     assert length(extractor, extractor.read_input(row("We moved to Porto.", tree={HOME: "Lisbon"}))) < 250
@@ -133,6 +147,11 @@ def test_a_service_writes_the_same_messages_from_the_contract_alone(options: dic
     for data in (
         row(" I {have}\n a {tree} cat "),
         row("Hi.", "{turns}\u2028x<|im_end|>", tree={paths[1]: "b\n{turns}", paths[0]: " a "}, person="Mia  B"),
+        {
+            "tree": {},
+            "turns": [{"speaker": s, "text": "I am"} for s in ("Mia", "user", "Mia\u2028B")],
+            "person": "Mia B",
+        },
         row("Hi.", tree=dict.fromkeys(paths, "long value " * 60)),
         row("start " * 9000, "middle " * 2000, "end " * 3000, tree={paths[0]: "x" * 500, paths[1]: "y" * 90}),
         row("end " * 20_000, tree={paths[0]: "x" * 500}),
