@@ -83,7 +83,8 @@ class Extractor(ABC, Generic[Input, Output]):
 
     @abstractmethod
     def render(self, output: Output) -> str:
-        """The canonical completion. `parse(render(x)) == x`; its white space is what guided decoding admits."""
+        """The canonical completion. `parse(render(x)) == x`, except for an order that says nothing; its white space is what
+        guided decoding admits."""
 
     @abstractmethod
     def parse(self, text: str) -> Output | ExtractionError:
@@ -101,6 +102,10 @@ class Extractor(ABC, Generic[Input, Output]):
         """EBNF (llama.cpp's dialect) of what `render` prints, for guided decoding in vLLM and in process; None where
         the completion is JSON and `json_schema` binds it."""
         return None
+
+    def grammar_for(self, value: Input) -> str | None:
+        """The grammar that binds the answer to this one input: `grammar`, or a part of it."""
+        return self.grammar
 
     def admits(self, text: str) -> bool | None:
         """Whether `text` is to the letter what `grammar` admits; None without a grammar."""

@@ -16,6 +16,14 @@ def response_format(extractor: Extractor[Any, Any]) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": schema}
 
 
+def binding(extractor: Extractor[Any, Any], grammar: str | None) -> dict[str, Any]:
+    """The field of a request that binds a served answer: `structured_outputs` with the grammar, which is vLLM's, or
+    `response_format` where the extractor has none. grammar: the extractor's, or its `grammar_for` an input."""
+    if grammar is not None:
+        return {"structured_outputs": {"grammar": grammar}}
+    return {"response_format": response_format(extractor)}
+
+
 def retry_after(header: str | None, longest: float) -> float | None:
     """Seconds that a Retry-After header asks for (a number, or a date), from 0 to `longest`; None where it asks for
     none that can be read."""

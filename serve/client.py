@@ -1,5 +1,5 @@
-"""Extraction through any OpenAI-compatible server: the contract's prompt, greedy, bound to its schema where the
-server can.
+"""Extraction through any OpenAI-compatible server: the contract's prompt, greedy, bound to its schema or grammar
+where the server can.
 
 A service needs none of this, the exported folder carries all that the client reads; this is the client to copy
 from.
@@ -18,7 +18,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from extractors import extractor_from_json
 from extractors.contract import Extractor, Input, InputError, Output
-from extractors.endpoint import response_format, retry_after
+from extractors.endpoint import binding, retry_after
 from serve.answers import Answer, chat_messages, failed_request, read_answer
 
 ATTEMPTS = 5
@@ -145,16 +145,17 @@ class ExtractorClient(Generic[Input, Output]):
             }
             if decoding.stop:
                 request["stop"] = list(decoding.stop)
-            if guided:
-                request["response_format"] = response_format(self.extractor)
+            bound = binding(self.extractor, self.extractor.grammar_for(value)) if guided else {}
             if template_kwargs:
-                request["extra_body"] = {"chat_template_kwargs": template_kwargs}
+                bound = {**bound, "chat_template_kwargs": template_kwargs}
+            if bound:
+                request["extra_body"] = bound
             try:
                 reply = await self._retrying(api.chat.completions.create, **request)
             except _RequestFailed as failure:
                 refused = str(failure).casefold() if failure.status in (400, 422) else ""
                 if guided and any(name in refused for name in _NAMES_SCHEMA):
-                    self._go_without("response_format", failure, self.guided)
+                    self._go_without(next(iter(bound)), failure, self.guided)
                     self.guided = False
                 elif template_kwargs and "chat_template_kwargs" in refused:
                     self._go_without("chat_template_kwargs", failure, bool(self._template_kwargs))

@@ -1,7 +1,8 @@
 """Extraction in process, with transformers: what evaluation, the export's proof and `mnemosmith extract FOLDER` use.
 
 Decoding is greedy and, unless `guided` is off, bound to the contract's JSON schema by a grammar that admits exactly the
-white space that `render` prints, so that the text equals what a server under the same schema prints.
+white space that `render` prints, or to the contract's own grammar for each input, so that the text equals what a server
+under the same schema prints.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any, Generic, Literal
 from extractors.chat import end_of_turn
 from extractors.contract import Extractor, Input, InputError, Output
 from serve.answers import SEPARATORS, Answer, chat_messages, failed_request, read_answer
+
+GRAMMAR_CACHE = 256 * 2**20  # bytes of compiled grammars
 
 
 class Generator(Generic[Input, Output]):
@@ -93,7 +96,8 @@ class Generator(Generic[Input, Output]):
             pad_token_id=self.pad_id,
             stop_strings=list(extractor.decoding.stop) or None,
         )
-        self.grammar: Any = self._compile_grammar() if guided else None
+        self._compiler: Any = self._grammar_compiler() if guided else None
+        self.grammar: Any = self._json_grammar() if guided and extractor.grammar is None else None
 
     def prompt_ids(self, value: Input, shots: Sequence[tuple[Input, Output]] = ()) -> list[int]:
         """Token ids of the prompt, with the contract's template arguments and the generation prompt."""
@@ -128,8 +132,9 @@ class Generator(Generic[Input, Output]):
         todo.sort(key=lambda place: -len(prompts[place]))  # longest first: memory trouble shows at once
         for start in range(0, len(todo), self.batch_size):
             batch = todo[start : start + self.batch_size]
+            grammars = [self.grammar_for(inputs[place]) for place in batch]
             for place, (text, reason, tokens) in zip(
-                batch, self._batch([prompts[place] for place in batch]), strict=True
+                batch, self._batch([prompts[place] for place in batch], grammars), strict=True
             ):
                 answers[place] = read_answer(
                     self.extractor, text, reason, prompt_tokens=len(prompts[place]), completion_tokens=tokens
@@ -138,7 +143,12 @@ class Generator(Generic[Input, Output]):
                 on_progress(len(answers), len(prompts))
         return [answers[place] for place in range(len(prompts))]
 
-    def _batch(self, prompts: Sequence[list[int]]) -> list[tuple[str, str, int]]:
+    def grammar_for(self, value: Input) -> Any:
+        """The compiled grammar that binds the answer to an input; None where decoding is free."""
+        text = self.extractor.grammar_for(value) if self._compiler is not None else None
+        return self.grammar if text is None else self._compiler.compile_grammar(text)
+
+    def _batch(self, prompts: Sequence[list[int]], grammars: Sequence[Any]) -> list[tuple[str, str, int]]:
         """(text, finish_reason, completion tokens) of each prompt; rows are padded on the left and masked by length,
         since the padding token of some models is their end of turn."""
         import torch
@@ -149,10 +159,10 @@ class Generator(Generic[Input, Output]):
         mask = torch.tensor([[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts], device=self.device)
         room = self.max_tokens if self.context is None else min(self.max_tokens, self.context - width)
         processors = LogitsProcessorList()
-        if self.grammar is not None:
+        if self._compiler is not None:
             from xgrammar.contrib.hf import LogitsProcessor
 
-            processors.append(LogitsProcessor(self.grammar))  # holds the state of one batch
+            processors.append(LogitsProcessor(list(grammars)))  # holds the state of one batch
         with torch.inference_mode():
             output = self.model.generate(
                 input_ids=ids,
@@ -173,16 +183,18 @@ class Generator(Generic[Input, Output]):
             return text, "length", len(tokens)
         return text, "stop", end + 1
 
-    def _compile_grammar(self) -> Any:
+    def _grammar_compiler(self) -> Any:
         import xgrammar
 
         vocabulary = self.model.get_output_embeddings().weight.shape[0]  # may be padded beyond the tokenizer's
         info = xgrammar.TokenizerInfo.from_huggingface(
             self.tokenizer, vocab_size=vocabulary, stop_token_ids=self.stop_ids
         )
-        compiler = xgrammar.GrammarCompiler(info)
-        if self.extractor.grammar is not None:
-            return compiler.compile_grammar(self.extractor.grammar)
-        return compiler.compile_json_schema(
+        return xgrammar.GrammarCompiler(
+            info, cache_limit_bytes=GRAMMAR_CACHE
+        )  # a grammar for an input seldom comes back
+
+    def _json_grammar(self) -> Any:
+        return self._compiler.compile_json_schema(
             json.dumps(self.extractor.json_schema), any_whitespace=False, separators=SEPARATORS
         )

@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from extractors.contract import Extractor, InputError
-from extractors.endpoint import response_format
+from extractors.endpoint import binding
 from serve.local import Server, free_port, running
 
 STRUCTURED_OUTPUTS = {"backend": "guidance", "disable_any_whitespace": True}
 LONGEST_CONTEXT = 8192  # tokens; more is reserved memory without use for dialogues in chunks
+LONGEST_TREE_CONTEXT = 16384  # 10,240 of the prompt, which are counted in characters, and the answer
 EXAMPLE = {"turns": [{"speaker": "Mia", "text": "I finally adopted a cat, Pixel, and my brother moved to Lisbon."}]}
 
 
@@ -36,7 +37,7 @@ def serve_command(
     max_model_len: int | None = None,
 ) -> list[str]:
     """`vllm serve` with its arguments. name: what requests call the model, the folder's name by default; dtype: the
-    folder's own by default; max_model_len: tokens of prompt and answer, by default the model's context up to 8192."""
+    folder's own by default; max_model_len: tokens of prompt and answer, by default `context_length`."""
     command = ["vllm", "serve", str(folder), "--served-model-name", name or model_name(folder)]
     length = max_model_len or context_length(folder)
     if length:
@@ -57,11 +58,13 @@ def curl_line(
 ) -> str:
     """A request to that server for a shell. It names neither temperature nor template arguments: the folder's
     defaults are training's. example: an input in its JSON form."""
+    if example is None:
+        example = EXAMPLE | ({"person": "Mia"} if extractor.name == "persona_tree" else {})
     body = {
         "model": name or model_name(folder),
-        "messages": extractor.messages(extractor.read_input(EXAMPLE if example is None else example)),
+        "messages": extractor.messages(extractor.read_input(example)),
         "max_tokens": extractor.decoding.max_tokens,
-        "response_format": response_format(extractor),
+        **binding(extractor, extractor.grammar),
     }
     url = f"http://127.0.0.1:{port}/v1/chat/completions"
     return f"curl -s {url} -H 'Content-Type: application/json' -d {shlex.quote(json.dumps(body, ensure_ascii=False))}"
@@ -73,13 +76,16 @@ def model_name(folder: Path) -> str:
 
 
 def context_length(folder: Path) -> int | None:
-    """The model's context in tokens, at most 8192, or None where the folder is not here or does not say."""
+    """The model's context in tokens, at most 8192, for PersonaTrees 16384; None where the folder is not here or does not
+    say."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, json.JSONDecodeError):
         return None
+    contract = folder / "extractor.json"
+    trees = contract.is_file() and json.loads(contract.read_text(encoding="utf-8")).get("name") == "persona_tree"
     stated = config.get("text_config", config).get("max_position_embeddings")
-    return min(int(stated), LONGEST_CONTEXT) if stated else None
+    return min(int(stated), LONGEST_TREE_CONTEXT if trees else LONGEST_CONTEXT) if stated else None
 
 
 @contextlib.contextmanager

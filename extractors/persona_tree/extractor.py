@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from extractors.contract import Decoding, ExtractionError, Extractor, InputError, Message
-from extractors.persona_tree.grammar import admits, grammar
+from extractors.persona_tree.grammar import admits, grammar, grammar_for
 from extractors.persona_tree.operations import (
     Operation,
     clean_value,
@@ -142,6 +142,7 @@ class PersonaTreeExtractor(Extractor[Chunk, tuple[Operation, ...]]):
         self._path_index = path_index
         self._prompt_name = prompt
         self._grammar = grammar(self.schema)
+        self._places = {path: place for place, path in enumerate(self.schema.leaves)}
         self._system = self._system_message()
         self._names = _short_names(self.schema) if "{name}" in _PROMPTS[prompt]["leaf"] else {}
 
@@ -234,7 +235,12 @@ class PersonaTreeExtractor(Extractor[Chunk, tuple[Operation, ...]]):
         return self.fit(value).turns_left_out
 
     def render(self, output: tuple[Operation, ...]) -> str:
-        return render(output)
+        return render(self._in_order(output))
+
+    def _in_order(self, operations: Sequence[Operation]) -> tuple[Operation, ...]:
+        """In the schema's order of leaves, new leaves last: the order that `grammar_for` admits."""
+        last = len(self._places)
+        return tuple(sorted(operations, key=lambda each: self._places.get(each.path, last)))
 
     def parse(self, text: str) -> tuple[Operation, ...] | ExtractionError:
         """The operations of a model's text; another name of a leaf becomes its path, an unknown path stays as it is:
@@ -273,6 +279,9 @@ class PersonaTreeExtractor(Extractor[Chunk, tuple[Operation, ...]]):
     def grammar(self) -> str:
         return self._grammar
 
+    def grammar_for(self, value: Chunk) -> str:
+        return grammar_for(self.schema, value.tree.keys())
+
     def admits(self, text: str) -> bool:
         return admits(self.schema, text)
 
@@ -300,11 +309,13 @@ class PersonaTreeExtractor(Extractor[Chunk, tuple[Operation, ...]]):
             operations = operations_from_json(data)
         except InputError as error:
             raise InputError(f"`gold`: {error}") from None
-        return tuple(
-            operation
-            if operation.kind == "NO_OP"
-            else replace(operation, path=self._writable(operation.path, f"gold[{place}]"))
-            for place, operation in enumerate(operations)
+        return self._in_order(
+            [
+                operation
+                if operation.kind == "NO_OP"
+                else replace(operation, path=self._writable(operation.path, f"gold[{place}]"))
+                for place, operation in enumerate(operations)
+            ]
         )
 
     def write_output(self, output: tuple[Operation, ...]) -> list[dict[str, str]]:

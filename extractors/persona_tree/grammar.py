@@ -2,7 +2,8 @@ r"""The grammar for guided decoding: what `operations.render` prints about the p
 
 It is EBNF in llama.cpp's dialect (GBNF), which xgrammar in process and vLLM's structured outputs (xgrammar or guidance)
 read as it stands. Under it a model can name neither an unknown path nor print a line that has to be repaired. It cannot
-know what a tree holds: an operation that the schema admits may still be refused by the executor.
+know what a tree holds: an operation that the schema admits may still be refused by the executor. `grammar_for` knows one
+tree and leads to nothing that is refused.
 
 A value begins and ends with "ink", a character that is no white space, since trees hold values without outer white
 space; escapes are those of `operations.quote`, one per character. New leaves (`Schema.extension`) are any name that the
@@ -11,18 +12,26 @@ group does not have yet: the complement of its names, letter by letter.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from extractors.persona_tree.operations import parse, render
 from extractors.persona_tree.schema import LONGEST_NAME, Schema
 
+LONGEST_WORD = 100  # characters in a row without a space, in `grammar_for`
 # In character classes: what a JSON string of ours never holds as it is, and the white space that it does.
 _NEVER = r"\"\\\x00-\x1f\x7f-\x9f\u2028\u2029"
 _SPACES = r" \xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
+# Format characters and private use: a value of these alone is none. Guidance reads no \u below 1000, hence not all of them.
+_UNSEEN = r"\xad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ue000-\uf8ff\ufeff\ufff9-\ufffb"
 # Escapes by what they stand for: Python's str.strip counts 09 to 0d, 1c to 1f, 85, 2028 and 2029 as white space.
 _INK_ESCAPE = r'"\\" (["\\b] | "u00" ("0" [0-7ef] | "1" [0-9ab] | "7f" | "8" [0-46-9a-f] | "9" [0-9a-f]))'
 _SPACE_ESCAPE = r'"\\" ([ntrf] | "u000b" | "u001" [c-f] | "u0085" | "u202" [89])'
+_VALUE = {
+    "value": r'"\"" ink (space* ink)* "\""',
+    "ink": rf"[^{_NEVER}{_SPACES}] | {_INK_ESCAPE}",
+    "space": rf"[{_SPACES}] | {_SPACE_ESCAPE}",
+}
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
 
 
@@ -31,9 +40,7 @@ def grammar(schema: Schema) -> str:
     rules = {
         "root": r'"NO_OP()" | op ("\n" op)*',
         "op": '("ADD(" | "UPDATE(") path ", " value ")" | "DELETE(" path ", None)"',
-        "value": r'"\"" ink (space* ink)* "\""',
-        "ink": rf"[^{_NEVER}{_SPACES}] | {_INK_ESCAPE}",
-        "space": rf"[{_SPACES}] | {_SPACE_ESCAPE}",
+        **_VALUE,
     }
     tree: dict[str, Any] = {}
     for path in schema.leaves:
@@ -48,7 +55,36 @@ def grammar(schema: Schema) -> str:
         rules |= new
         rules["letter"] = "[A-Za-z0-9_]"
         rules["below"] = f'"." letter{{1,{LONGEST_NAME}}}'
-    return "".join(f"{name} ::= {body}\n" for name, body in rules.items())
+    return _printed(rules)
+
+
+def grammar_for(schema: Schema, filled: Collection[str]) -> str:
+    """The part of `grammar` that the executor accepts on a tree with values at the paths `filled`: each leaf at most once,
+    which takes an order, the schema's; DELETE only of what is there; values as a tree holds them (`clean_text`), which begin
+    with something visible, have at most the leaf's budget of words, and words of at most 100 characters. So every answer
+    has an end, also that of a weak model, which would come back to a leaf, or go on with a value, for ever. With an extension
+    policy it is all of `grammar`: whether a name is new, and not another spelling of one that is there, is the executor's
+    to say.
+    """
+    if schema.extension.groups:
+        return grammar(schema)
+    rules = {"root": '"NO_OP()" | first0'}
+    for place, path in enumerate(schema.leaves):
+        last = place + 1 == len(schema.leaves)
+        rest = "" if last else f" then{place + 1}"
+        rules[f"first{place}"] = f"op{place}{rest}" + ("" if last else f" | first{place + 1}")
+        if place:
+            rules[f"then{place}"] = f'"" | "\\n" next{place}'
+            rules[f"next{place}"] = f"op{place}{rest}" + ("" if last else f" | next{place + 1}")
+        delete = f' | "DELETE({path}, None)"' if path in filled else ""
+        rules[f"op{place}"] = f'("ADD(" | "UPDATE(") "{path}, " value{schema.leaves[path].budget} ")"{delete}'
+    for budget in {leaf.budget for leaf in schema.leaves.values()}:
+        more = f' (" " word){{0,{budget - 1}}}' if budget > 1 else ""
+        rules[f"value{budget}"] = f'"\\"" seen ink{{0,{LONGEST_WORD - 1}}}{more} "\\""'
+    rules["word"] = f"ink{{1,{LONGEST_WORD}}}"
+    rules["ink"] = rf'[^{_NEVER}{_SPACES}] | "\\" ["\\]'
+    rules["seen"] = rf'[^{_NEVER}{_SPACES}{_UNSEEN}] | "\\" ["\\]'
+    return _printed(rules)
 
 
 def admits(schema: Schema, text: str) -> bool:
@@ -62,6 +98,10 @@ def admits(schema: Schema, text: str) -> bool:
             for operation in operations
         )
     )
+
+
+def _printed(rules: Mapping[str, str]) -> str:
+    return "".join(f"{name} ::= {body}\n" for name, body in rules.items())
 
 
 def _paths(schema: Schema, node: Mapping[str, Any], outer: tuple[str, ...], new: dict[str, str]) -> str:

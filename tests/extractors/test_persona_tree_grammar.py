@@ -6,12 +6,22 @@ from functools import lru_cache
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from extractors.persona_tree import NO_OP, Leaf, Operation, Schema, load_schema
-from extractors.persona_tree.grammar import admits, grammar
+from extractors.persona_tree import (
+    NO_OP,
+    Leaf,
+    Operation,
+    PersonaTree,
+    PersonaTreeExtractor,
+    Schema,
+    execute,
+    load_schema,
+)
+from extractors.persona_tree.grammar import admits, grammar, grammar_for
 from extractors.persona_tree.operations import clean_value, parse, render
+from extractors.persona_tree.tree import clean_text
 
 xgrammar = pytest.importorskip("xgrammar")
 
@@ -101,6 +111,51 @@ def test_a_changed_path_is_admitted_only_if_it_is_a_leaf_or_a_permitted_new_one(
         assert EXTENDED.canonical(changed) is not None or EXTENDED.may_extend(changed)
 
 
+FEW = load_schema("quickstart")
+IN_ORDER = PersonaTreeExtractor(schema="quickstart")
+
+
+@given(operations(FEW), st.sets(st.sampled_from(sorted(FEW.leaves))))
+def test_the_grammar_for_a_tree_admits_a_list_in_order_exactly_where_the_executor_takes_all_of_it(
+    some: tuple[Operation, ...], filled: set[str]
+) -> None:
+    values = [each.value for each in some if each.value is not None]
+    assume(all(value == clean_text(value) and value[0].isprintable() for value in values))  # short enough, too
+    matcher = xgrammar.GrammarMatcher(compiled(grammar_for(FEW, filled)))
+    admitted = matcher.accept_string(IN_ORDER.render(some)) and matcher.is_completed()
+    assert admitted == (not execute(PersonaTree(FEW, dict.fromkeys(filled, "x")), some).rejected)
+
+
+def test_a_value_for_a_tree_ends_within_its_leafs_budget_and_no_word_goes_on_for_ever() -> None:
+    path, leaf = next(iter(FEW.leaves.items()))
+    for value, due in (
+        (" ".join(["tea"] * leaf.budget), True),
+        (" ".join(["tea"] * (leaf.budget + 1)), False),
+        ("x" * 100, True),
+        ("x" * 101, False),
+        ('a "b" \\ 😀 茶', True),
+    ):
+        matcher = xgrammar.GrammarMatcher(compiled(grammar_for(FEW, ())))
+        text = render((Operation("ADD", path, value),))
+        assert bool(matcher.accept_string(text) and matcher.is_completed()) == due, value
+
+
+@pytest.mark.parametrize("value", ["\x08", "\u200b", "\ufeff\ufeff", "\ue000"])
+def test_a_value_that_nobody_sees_is_not_admitted_for_a_tree(value: str) -> None:
+    some = (Operation("ADD", next(iter(FEW.leaves)), value),)
+    matcher = xgrammar.GrammarMatcher(compiled(grammar_for(FEW, ())))
+    assert execute(PersonaTree(FEW), some).rejected and not matcher.accept_string(render(some))
+
+
+def test_another_order_is_not_admitted_for_a_tree_and_an_extended_schema_keeps_its_whole_grammar() -> None:
+    first, second = list(FEW.leaves)[:2]
+    text = render((Operation("ADD", second, "x"), Operation("ADD", first, "x")))
+    assert accepts(FEW, text)
+    matcher = xgrammar.GrammarMatcher(compiled(grammar_for(FEW, ())))
+    assert not (matcher.accept_string(text) and matcher.is_completed())
+    assert grammar_for(EXTENDED, ()) == grammar(EXTENDED)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -162,10 +217,12 @@ def test_names_that_begin_alike_and_leaves_beside_groups_keep_apart() -> None:
 
 
 def test_every_text_that_the_grammar_leads_to_is_a_list_of_operations() -> None:
-    """A model without any sense, which takes a random admitted token at each step, stops with readable operations."""
+    """A model without any sense, which takes a random admitted token at each step, stops with operations that the executor
+    takes."""
     import random
 
     schema = load_schema("quickstart")
+    filled = dict.fromkeys(list(schema.leaves)[::3], "x")
     vocabulary = [
         *(chr(code) for code in range(32, 127)),
         "\n",
@@ -178,7 +235,7 @@ def test_every_text_that_the_grammar_leads_to_is_a_list_of_operations() -> None:
         "</s>",
     ]
     info = xgrammar.TokenizerInfo(vocabulary, stop_token_ids=[len(vocabulary) - 1])
-    grammars = xgrammar.GrammarCompiler(info).compile_grammar(grammar(schema))
+    grammars = xgrammar.GrammarCompiler(info).compile_grammar(grammar_for(schema, filled))
     mask = xgrammar.allocate_token_bitmask(1, len(vocabulary))
     rng = random.Random(0)
     finished = 0
@@ -192,7 +249,8 @@ def test_every_text_that_the_grammar_leads_to_is_a_list_of_operations() -> None:
             assert matcher.accept_token(token)
             if vocabulary[token] == "</s>":
                 finished += 1
-                assert admits(schema, text) and isinstance(parse(text), tuple), text
+                done = execute(PersonaTree(schema, filled), parse(text))
+                assert admits(schema, text) and done.applied and not done.rejected, text
                 break
             text += vocabulary[token]
     assert finished >= 15
