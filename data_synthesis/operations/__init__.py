@@ -48,13 +48,14 @@ class Step:
 @dataclass(frozen=True)
 class Walk:
     """A person's chunks in order. id: of the walk; group: what no split divides; person: as called in the turns; start:
-    values by leaf path before the first chunk."""
+    values by leaf path before the first chunk; left_out: ids of chunks that hold something for which the view has no leaf."""
 
     id: str
     group: str
     person: str
     steps: tuple[Step, ...]
     start: Mapping[str, str] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
 
 
 def operations_for(changes: Iterable[Change], tree: Mapping[str, str]) -> tuple[Operation, ...]:
@@ -89,7 +90,12 @@ def operations_for(changes: Iterable[Change], tree: Mapping[str, str]) -> tuple[
 def rows_of(walk: Walk, extractor: PersonaTreeExtractor) -> Iterator[dict[str, Any]]:
     """A row for every chunk, its tree being what the gold of those before it led to. Raises ValueError where the
     executor refuses an operation: a view then names a leaf that the schema does not have."""
-    tree = PersonaTree(extractor.schema, dict(walk.start))
+    begun = execute(
+        PersonaTree(extractor.schema), [Operation("ADD", path, value) for path, value in walk.start.items()]
+    )
+    if begun.rejected:
+        raise ValueError(f"{walk.id}: {begun.rejected[0].detail} ({begun.rejected[0].operation.path}).")
+    tree = begun.tree
     for number, step in enumerate(walk.steps):
         gold = operations_for(step.changes, tree.values)
         done = execute(tree, gold, step.id)

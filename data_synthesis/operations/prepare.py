@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from data_synthesis.card import write_card
-from data_synthesis.corpora import CORPORA, load_dialogues
+from data_synthesis.corpora import CORPORA
 from data_synthesis.operations import NO_OP_SHARE, balanced, rows_of
 from data_synthesis.roles import split_by_role
 from data_synthesis.splits import Rows, assert_disjoint_groups
@@ -28,7 +28,7 @@ from extractors.rows import write_rows
 
 VERSION = "1"
 SPLITS = ("train", "dev", "test", "rl")
-VIEWS = ("world",)
+VIEWS = ("world", "halumem", "msc")
 
 
 def prepare(
@@ -50,10 +50,11 @@ def prepare(
         raise InputError(f"`--no-op-share` is {no_op_share}: write a share from 0 to below 1.")
     extractor = PersonaTreeExtractor(schema=schema)
     view = importlib.import_module(f"data_synthesis.operations.{corpus}")
-    loaded = load_dialogues(corpus, source)
+    loaded = view.load(source)
     rows: dict[str, Rows] = {}
     left_out: dict[str, int] = {}
     walks: Counter[str] = Counter()
+    unplaced: list[str] = []
     for split, dialogues in split_by_role(loaded.dialogues, "persona_tree").items():
         if split not in SPLITS or not dialogues:
             continue
@@ -61,7 +62,13 @@ def prepare(
         for dialogue in dialogues:
             for walk in view.walks(dialogue, exchanges):
                 walks[split] += 1
-                made += rows_of(walk, extractor)
+                unplaced += walk.left_out
+                try:
+                    made += rows_of(walk, extractor)
+                except ValueError as error:
+                    raise InputError(
+                        f"{corpus} writes leaves that the schema {schema!r:.80} does not have: {error}"
+                    ) from None
         rows[split], left_out[split] = balanced(made, no_op_share)
     rows = {split: rows[split] for split in SPLITS if rows.get(split)}
     if not rows:
@@ -87,6 +94,11 @@ def prepare(
             split: dict(Counter(item["op"] for row in made for item in row["gold"])) for split, made in rows.items()
         },
         "no_op_rows_left_out": left_out,
+        "chunks_left_out": {
+            "count": len(unplaced),
+            "first": unplaced[:5],
+            "why": "the view has no leaf for a fact in them",
+        },
     }
     return write_card(
         out,

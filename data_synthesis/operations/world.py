@@ -18,7 +18,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from data_synthesis.dialogues import Dialogue
+from data_synthesis.corpora import load_dialogues
+from data_synthesis.dialogues import Dialogue, Loaded
 from data_synthesis.operations import Change, Step, Walk, operations_for
 from data_synthesis.world.life import KIN, TRAITS
 from extractors.triplets import Turn
@@ -52,6 +53,10 @@ LEAVES = {
 }
 KNOWN_BEFORE = 0.25  # of what held before the first session and never ends
 SINGLE = frozenset(relation for relation, trait in TRAITS.items() if trait.single) | {"relationship"}
+
+
+def load(source: str | None = None) -> Loaded:
+    return load_dialogues("world", source)
 
 
 def walks(dialogue: Dialogue, moves: int = 3) -> Iterator[Walk]:
