@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from data_synthesis.splits import states_nothing
 from extractors.rows import sha256
 
 CARD = "card.json"
@@ -85,7 +86,7 @@ def stale_files(folder: Path) -> list[str]:
 
 def _counts(rows: list[dict[str, Any]]) -> dict[str, Any]:
     words = sorted(_words(row["input"]) for row in rows)
-    gold = [len(row["gold"]) if isinstance(row["gold"], list) else 1 for row in rows]
+    gold = [0 if states_nothing(row) else len(row["gold"]) if isinstance(row["gold"], list) else 1 for row in rows]
     counts: dict[str, Any] = {
         "rows": len(rows),
         "groups": len({row["group"] for row in rows}),
@@ -113,11 +114,12 @@ def _words(value: Any) -> int:
 
 
 def _labels(rows: list[dict[str, Any]]) -> dict[str, int]:
-    """Distribution of relations (list gold) or of labels (gold that is one value), most frequent first."""
+    """Distribution of relations or kinds of operations (list gold), or of labels (gold that is one value), most frequent
+    first."""
     counter: Counter[str] = Counter()
     for row in rows:
         for item in row["gold"] if isinstance(row["gold"], list) else [row["gold"]]:
-            label = item.get("relation") if isinstance(item, dict) else item
+            label = item.get("relation", item.get("op")) if isinstance(item, dict) else item
             if isinstance(label, str | int):
                 counter[str(label)] += 1
     return dict(sorted(counter.items(), key=lambda pair: (-pair[1], pair[0])))

@@ -1,6 +1,6 @@
 """Quality gates: which of the rows that a teacher produced are kept, and why the others are not.
 
-    samples agree? -> lengths in range? -> grounded in the dialogue? -> no repeat? -> no label too frequent
+    samples agree? -> lengths in range? -> grounded in the dialogue? -> old things kept? -> no repeat? -> no label too frequent
     -> not too many empty
 
 Each gate takes the rows of one split and returns those it keeps, in their order, and a `Reject` for every other.
@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from data_synthesis.grounding import ungrounded_value
+from data_synthesis.grounding import content_words, ungrounded_value
 from data_synthesis.overlap import THRESHOLD, repeats
-from data_synthesis.splits import Rows, input_text
+from data_synthesis.splits import Rows, input_text, states_nothing
 from extractors.contract import InputError
 from extractors.triplets.score import normalise
 
@@ -54,7 +54,8 @@ class Limits:
     """What a row must pass; None turns a gate off.
 
     min_agreement: of a row's samples, see `consistent`. input_words, output_words: smallest and largest number of words.
-    min_grounded: share of a value's words that its source must hold, see `data_synthesis.grounding`. near_duplicate:
+    min_grounded: share of a value's words that its source must hold, see `data_synthesis.grounding`. min_kept: see
+    `keeps_old`. near_duplicate:
     Jaccard similarity from which a row repeats an earlier one. max_empty_share: of all rows; max_label_share: of the
     rows with gold.
     """
@@ -63,6 +64,7 @@ class Limits:
     input_words: tuple[int, int] = (1, 400)
     output_words: tuple[int, int] = (0, 400)
     min_grounded: float | None = 0.5
+    min_kept: float | None = None
     near_duplicate: float | None = THRESHOLD
     max_empty_share: float | None = 0.2
     max_label_share: float | None = None
@@ -85,6 +87,8 @@ def run_gates(rows: Rows, extractor: str, limits: Limits, samples: Samples | Non
     rows = keep(right_length(rows, limits.input_words, limits.output_words))
     if limits.min_grounded is not None:
         rows = keep(grounded(rows, extractor, limits.min_grounded))
+    if limits.min_kept is not None:
+        rows = keep(keeps_old(rows, limits.min_kept))
     if limits.near_duplicate is not None:
         rows = keep(without_repeats(rows, limits.near_duplicate))
     if limits.max_label_share is not None:
@@ -218,6 +222,30 @@ def grounded(rows: Rows, extractor: str, min_share: float) -> Gated:
     return kept, rejects
 
 
+def keeps_old(rows: Rows, min_share: float) -> Gated:
+    """Rejects rows with an UPDATE that throws away more of what its leaf held than it may ("old things lost").
+
+    A leaf holds things one after the other, with semicolons between; a thing is kept where the new value has one of its
+    content words. Of a leaf with one thing nothing is asked: a correction replaces it.
+    """
+    kept, rejects = [], []
+    for row in rows:
+        lost = ""
+        for item in row["gold"]:
+            old = [thing for thing in row["input"]["tree"].get(item.get("path"), "").split(";") if thing.strip()]
+            if item["op"] != "UPDATE" or len(old) < 2:
+                continue
+            new = set(content_words(item["value"]))
+            stays = [thing for thing in old if new & set(content_words(thing))]
+            if len(stays) < min_share * len(old) - 1e-9:
+                lost = f"{item['path']} keeps {len(stays)} of {len(old)} things"
+        if lost:
+            rejects.append(Reject(row, "old things lost", lost))
+        else:
+            kept.append(row)
+    return kept, rejects
+
+
 # -- rows among others -----------------------------------------------------------------------------------------------
 
 
@@ -244,7 +272,7 @@ def cap_labels(rows: Rows, max_share: float) -> Gated:
     no choice of rows keeps below the share, such as 0.3 with two labels.
     """
     _check_share("max_label_share", max_share)
-    labelled = [row for row in rows if row["gold"] != []]
+    labelled = [row for row in rows if not states_nothing(row)]
     counts = Counter(label for row in labelled for label in labels(row))
     before = dict(counts)
     queues: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -277,7 +305,7 @@ def cap_empty(rows: Rows, max_share: float) -> Gated:
     Those with the smallest hashes of their ids stay, so that more rows add to the choice and never draw it anew.
     """
     _check_share("max_empty_share", max_share)
-    empty = [row for row in rows if row["gold"] == []]
+    empty = [row for row in rows if states_nothing(row)]
     if max_share == 1 or not empty:
         return list(rows), []
     room = int(max_share * (len(rows) - len(empty)) / (1 - max_share) + 1e-9)
@@ -294,10 +322,11 @@ def label_tail(rows: Rows, least: int) -> dict[str, int]:
 
 
 def labels(row: Mapping[str, Any]) -> list[str]:
-    """The distinct labels of a row as text: the relations of list gold, or the label itself (a string or a number)."""
+    """The distinct labels of a row as text: the relations, or the kinds of operations, of list gold, or the label itself (a
+    string or a number)."""
     gold = row["gold"]
     items = gold if isinstance(gold, list) else [gold]
-    found = [item.get("relation") if isinstance(item, dict) else item for item in items]
+    found = [item.get("relation", item.get("op")) if isinstance(item, dict) else item for item in items]
     return list(dict.fromkeys(str(label) for label in found if isinstance(label, str | int)))
 
 

@@ -75,10 +75,13 @@ _NUMBERS = {
 def ungrounded_value(row: Mapping[str, Any], extractor: str, min_share: float = MIN_SHARE) -> str:
     """The first value of a row's gold that its input does not hold, and what is missing; "" where there is none.
 
-    extractor: `triplets`, or `continuity`, whose label has no words to look for. Raises InputError for another one.
+    extractor: `triplets`; `persona_tree`, whose values may also be found in what the leaf held; or `continuity`, whose
+    label has no words to look for. Raises InputError for another one.
     """
     if extractor == "continuity":
         return ""
+    if extractor == "persona_tree":
+        return _ungrounded_operation(row, min_share)
     if extractor != "triplets":
         raise InputError(f"no rule says what grounds the values of {extractor!r}: set `min_grounded: null`.")
     turns = [*(row["input"].get("context") or ()), *row["input"]["turns"]]
@@ -87,6 +90,20 @@ def ungrounded_value(row: Mapping[str, Any], extractor: str, min_share: float = 
         for field, share in (("subject", 1.0), ("object", min_share)):
             if why := source.lacks(item[field], share):
                 return f"{field} {item[field]!r}: {why}"
+    return ""
+
+
+def _ungrounded_operation(row: Mapping[str, Any], min_share: float) -> str:
+    turns, tree = row["input"]["turns"], row["input"].get("tree") or {}
+    speakers, texts = [turn["speaker"] for turn in turns], [turn["text"] for turn in turns]
+    said = Source(speakers, texts)
+    for item in row["gold"]:
+        if (value := item.get("value")) is None:
+            continue
+        old = tree.get(item["path"])
+        source = said if old is None else Source(speakers, [*texts, old])
+        if why := source.lacks(value, min_share):
+            return f"{item['path']} {value!r}: {why}"
     return ""
 
 

@@ -8,7 +8,8 @@ of the rarest shingles of each, so only rows that share one are compared. 28,000
 Short texts are compared with care. One changed word changes three shingles, so below NEAR_WORDS words two texts would
 be near-duplicates only by a different first or last word, which may well be the fact ("I have a dog named Max"): they
 count when they are identical. And small talk ("Hello, how are you doing today? / I am well, how are you?") is said in
-every corpus: where neither gold states facts (a list that is not empty), texts below SMALL_TALK_WORDS words do not count.
+every corpus: where neither gold states facts (a list that is neither empty nor NO_OP), texts below SMALL_TALK_WORDS words
+do not count.
 
 At the threshold of 0.8 no row of PersonaExt (22,566 rows) or of a simulated world (5,640 rows) is a near-duplicate of a
 row in another split, nor is any of the 34,987 pairs of neighbouring utterances in MSC's sessions 1 to 3 or of the 7,302
@@ -25,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from data_synthesis.splits import Rows, input_text, normalise
+from data_synthesis.splits import Rows, input_text, normalise, states_nothing
 from extractors.contract import InputError
 
 THRESHOLD = 0.8  # of the Jaccard similarity
@@ -133,7 +134,7 @@ class _Index:
         self._threshold = threshold
         self._texts = [normalise(input_text(row)) for row in rows]
         self._small_talk = [
-            len(text.split()) < SMALL_TALK_WORDS and not (isinstance(row["gold"], list) and row["gold"])
+            len(text.split()) < SMALL_TALK_WORDS and (states_nothing(row) or not isinstance(row["gold"], list))
             for text, row in zip(self._texts, rows, strict=True)
         ]
         self._shingles = _shingles(self._texts)

@@ -37,7 +37,10 @@ KEYS: dict[str, Key] = {
             "role_override", "synthesis", ("str", "null"), None,
             "An exception of data_synthesis/roles.yaml, by name; what it spoils stands in the card.",
         ),
-        Key("max_turns", "synthesis", ("int",), 2, "Turns to extract from, in one row (triplets).", low=1, high=16),
+        Key(
+            "max_turns", "synthesis", ("int",), 2,
+            "Turns to extract from, in one row (triplets; persona_tree: 6 are the paper's 3 exchanges).", low=1, high=16,
+        ),
         Key("context_turns", "synthesis", ("int",), 2, "Turns before them that are only read along (triplets).", low=0, high=16),
         Key("rows", "synthesis", ("int", "null"), None, "Make at most so many rows per split; null: all.", low=1),
         # Teacher
@@ -71,6 +74,11 @@ KEYS: dict[str, Key] = {
         Key(
             "min_grounded", "synthesis", ("float", "null"), 0.5,
             "Least share of a value's words found in its source; null: off.", low=0, high=1,
+        ),
+        Key(
+            "min_kept", "synthesis", ("float", "null"), None,
+            "persona_tree: least share of a leaf's things that an UPDATE keeps, where it held two or more; null: off.",
+            low=0, high=1,
         ),
         Key("max_empty_share", "synthesis", ("float", "null"), 0.2, "Most rows without any gold; null: no cap.", low=0, high=1),
         Key("max_label_share", "synthesis", ("float", "null"), None, "Most rows of one label; null: no cap.", low=0, high=1),
@@ -130,6 +138,7 @@ class SynthesisRecipe:
     expected_completion_tokens: int = 120
     samples: int = 1
     min_grounded: float | None = 0.5
+    min_kept: float | None = None
     max_empty_share: float | None = 0.2
     max_label_share: float | None = None
     max_words: int = 400
@@ -189,6 +198,10 @@ def load_synthesis_recipe(path: Path, overrides: Mapping[str, str] | None = None
         read.refuse(
             "budget", "`budget` is set but `prices` is empty: without prices nothing is ever spent. Write both."
         )
+    if read.values.get("extractor") == "persona_tree" and read.values.get("samples", 1) != 1:
+        read.refuse("samples", "`samples` is above 1, but a chunk of persona_tree needs one tree before it. Write 1.")
+    if read.values.get("extractor") not in (None, "persona_tree") and read.values.get("min_kept") is not None:
+        read.refuse("min_kept", "`min_kept` is for persona_tree. Remove the line.")
     if len(set(read.values.get("splits", ()))) < len(read.values.get("splits", ())):
         read.refuse("splits", "`splits` names a split twice.")
     for name in ("temperature", "top_p", "max_tokens", "model", "messages", "seed", "stream", "n"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from extractors.contract import InputError
@@ -24,6 +24,12 @@ def normalise(text: str) -> str:
     """Case-folded NFKC text without punctuation, runs of white space as one blank."""
     text = unicodedata.normalize("NFKC", text).casefold()
     return _SPACE.sub(" ", _PUNCTUATION.sub(" ", text)).strip()
+
+
+def states_nothing(row: Mapping[str, Any]) -> bool:
+    """Whether a row's gold is an empty list, or NO_OP."""
+    gold = row["gold"]
+    return isinstance(gold, list) and (not gold or gold == [{"op": "NO_OP"}])
 
 
 def input_text(row: dict[str, Any]) -> str:

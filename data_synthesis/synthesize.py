@@ -22,8 +22,8 @@ import importlib
 import json
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,9 @@ from data_synthesis.corpora import CORPORA, load_dialogues
 from data_synthesis.corpora.shared import without_shared
 from data_synthesis.dialogues import Dialogue
 from data_synthesis.gates import Limits, Reject, count_rejects, run_gates
-from data_synthesis.overlap import assert_no_overlap, remove_overlap
+from data_synthesis.overlap import THRESHOLD, assert_no_overlap, remove_overlap
 from data_synthesis.recipe import KEYS, SynthesisRecipe, load_synthesis_recipe
+from data_synthesis.replay import Replay, Step, replay
 from data_synthesis.roles import split_by_role, trained_on
 from data_synthesis.run_folder import RESPONSES, RunFolder, merge_runs, read_records, shard_of
 from data_synthesis.splits import assert_disjoint_groups
@@ -59,6 +60,7 @@ VERSION = "1"
 SYNTHESISERS = {
     "triplets": "data_synthesis.synthesisers.triplets",
     "continuity": "data_synthesis.synthesisers.continuity",
+    "persona_tree": "data_synthesis.synthesisers.persona_tree",
 }
 
 AnyExtractor = Extractor[Any, Any]
@@ -208,11 +210,26 @@ def _unaskable(item: Item, extractor: AnyExtractor) -> str | None:
 
 
 def _first(items: list[Item], limit: int | None) -> list[Item]:
-    """`limit` items by the hash of their ids: a fair sample, which a larger limit only adds to."""
+    """`limit` items by the hash of their ids: a fair sample, which a larger limit only adds to. Of chains whole ones by the
+    hash of their names, of the last its beginning."""
     if limit is None or len(items) <= limit:
         return items
-    chosen = set(sorted(hashlib.sha256(item.id.encode()).digest() for item in items)[:limit])
-    return [item for item in items if hashlib.sha256(item.id.encode()).digest() in chosen]
+    chosen: set[str] = set()
+    for chain in sorted(chains(items), key=lambda chain: hashlib.sha256(_name(chain[0]).encode()).digest()):
+        chosen.update(item.id for item in chain[: limit - len(chosen)])
+    return [item for item in items if item.id in chosen]
+
+
+def chains(items: Sequence[Item]) -> list[list[Item]]:
+    """The items that are asked one after the other, in their order; an item without a chain is one of its own."""
+    found: dict[str, list[Item]] = {}
+    for item in items:
+        found.setdefault(_name(item), []).append(item)
+    return list(found.values())
+
+
+def _name(item: Item) -> str:
+    return item.chain or item.id
 
 
 # -- the teacher -----------------------------------------------------------------------------------------------------
@@ -220,10 +237,12 @@ def _first(items: list[Item], limit: int | None) -> list[Item]:
 
 @dataclass
 class RunResult:
-    """Every item's answers, or why it has none; `stopped` says why the run ended before its end."""
+    """Every item's answers, or why it has none; `stopped` says why the run ended before its end. not_reached: by id, the
+    failed item of the same chain after which nothing could be asked."""
 
     answered: list[Answered]
     failed: dict[str, Failed]
+    not_reached: dict[str, str]
     tally: Tally
     seconds: float
     used_tokens: tuple[int, int]  # (prompt, completion) of the answers that are used
@@ -248,6 +267,9 @@ class RunResult:
                 "  given up: " + ", ".join(f"{n} {why}" for why, n in t.failed.most_common())
                 + f" (first: {first}); `--retry-failed` asks them again"
             )  # fmt: skip
+        if self.not_reached:
+            first = next(iter(self.not_reached))
+            lines.append(f"  not reached: {len(self.not_reached)} that come after one that failed (first: {first})")
         return "\n".join(lines + [f"  note: {note}" for note in t.notes])
 
 
@@ -288,10 +310,13 @@ async def ask_all(
     retry_failed: bool = False,
     on_change: Callable[[Tally], None] | None = None,
 ) -> RunResult:
-    """Ask about every item, `samples` times each, and read the answers by the contract."""
+    """Ask about every item, `samples` times each, and read the answers by the contract. Chains run side by side; one stops
+    at an item that fails, since what follows would be asked about a wrong state."""
+    follow = getattr(importlib.import_module(SYNTHESISERS[extractor.name]), "follow", None)
     extra = bound_to(extractor, recipe.structured_output)
     contract = f"{extractor.name} {extractor.version}"
-    outputs: dict[str, tuple[Any, ...]] = {}
+    found: dict[str, Answered] = {}
+    not_reached: dict[str, str] = {}
     used: Counter[str] = Counter()
     failed: dict[str, Failed] = {}
 
@@ -301,25 +326,35 @@ async def ask_all(
 
     async with Teacher(settings, folder, retry_failed=retry_failed, on_change=on_change) as teacher:
 
-        async def ask(item: Item) -> None:
+        async def ask(state: Mapping[str, Any], item: Item) -> Step[Mapping[str, Any], Any] | Failed:
+            item = replace(item, input={**item.input, **state})
             messages = extractor.messages(extractor.read_input(item.input))
             values: list[Any] = []
             for sample in range(recipe.samples):
                 reply = await teacher.ask(messages, contract=contract, usable=why_not, sample=sample, extra=extra)
                 if isinstance(reply, Failed):
                     failed[item.id] = reply
-                    return
+                    return reply
                 used.update(prompt=reply.prompt_tokens, completion=reply.completion_tokens)
                 values.append(extractor.write_output(extractor.parse(reply.text)))
-            outputs[item.id] = tuple(values)
+            found[item.id] = Answered(item, tuple(values))
+            return Step(values, state if follow is None else follow(extractor, item, values[0]))
+
+        async def ask_chain(chain: Sequence[Item]) -> None:
+            nothing: Mapping[str, Any] = {}
+            walked: Replay[Mapping[str, Any], Any] = await replay(chain, nothing, ask)
+            if walked.stopped is not None:
+                failure, *rest = chain[len(chain) - walked.left :]
+                not_reached.update((item.id, failure.id) for item in rest)
 
         loop = asyncio.get_running_loop()
         started = loop.time()
-        stopped = await side_by_side((ask(item) for item in items), settings.concurrency)
+        stopped = await side_by_side((ask_chain(chain) for chain in chains(items)), settings.concurrency)
         seconds = loop.time() - started
-    answered = [Answered(item, outputs[item.id]) for item in items if item.id in outputs]
+    answered = [found[item.id] for item in items if item.id in found]
     tokens = (used["prompt"], used["completion"])
-    return RunResult(answered, failed, teacher.tally, seconds, tokens, teacher.spent, _why(stopped, teacher, settings))
+    why = _why(stopped, teacher, settings)
+    return RunResult(answered, failed, not_reached, teacher.tally, seconds, tokens, teacher.spent, why)
 
 
 async def side_by_side(jobs: Iterator[Awaitable[None]], count: int) -> Exception | None:
@@ -408,6 +443,10 @@ def estimate(plan: Plan, recipe: SynthesisRecipe, extractor: AnyExtractor, run_p
         f"cost                {cost:,.2f} {recipe.prices.currency}"
         + ("" if recipe.prices.prompt or recipe.prices.completion else " (the recipe states no prices)"),
     ]
+    if any(item.chain for item in plan.items) and not stored:
+        lines.append(
+            "                    trees were counted as empty: prompts grow with them, to 10,240 tokens at most"
+        )
     if recipe.requests_per_minute:
         lines.append(
             f"time                at least {requests / recipe.requests_per_minute:.0f} min (requests_per_minute)"
@@ -427,6 +466,9 @@ def build_dataset(plan: Plan, result: RunResult, recipe: SynthesisRecipe, extrac
     limits = Limits(
         input_words=(1, recipe.max_words),
         min_grounded=recipe.min_grounded,
+        min_kept=recipe.min_kept,
+        # Both people of a dialogue have rows over the same turns.
+        near_duplicate=None if recipe.extractor == "persona_tree" else THRESHOLD,
         max_empty_share=recipe.max_empty_share,
         max_label_share=recipe.max_label_share,
     )
@@ -471,6 +513,7 @@ def build_dataset(plan: Plan, result: RunResult, recipe: SynthesisRecipe, extrac
             "synthesis": _account(result, recipe),
             "rejected": count_rejects(rejects),
             "overlap": overlap,
+            **(synthesiser.details(made) if hasattr(synthesiser, "details") else {}),
         },
     )
 
@@ -482,6 +525,9 @@ def _account(result: RunResult, recipe: SynthesisRecipe) -> dict[str, Any]:
     for name, failure in result.failed.items():
         entry = failed.setdefault(failure.reason, {"count": 0, "first_id": name})
         entry["count"] += 1
+    not_reached = (
+        {"count": len(result.not_reached), "first_id": next(iter(result.not_reached))} if result.not_reached else {}
+    )
     return {
         "model": recipe.model,
         "sampling": recipe.sampling(),
@@ -489,6 +535,7 @@ def _account(result: RunResult, recipe: SynthesisRecipe) -> dict[str, Any]:
         "requests": (len(result.answered) + len(result.failed)) * recipe.samples,
         "answered": len(result.answered) * recipe.samples,
         "failed": failed,
+        **({"not_reached": not_reached} if not_reached else {}),
         "prompt_tokens": result.used_tokens[0],
         "completion_tokens": result.used_tokens[1],
         "cost": round(recipe.prices.cost(*result.used_tokens), 6),

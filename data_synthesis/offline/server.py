@@ -228,7 +228,10 @@ class Endpoint:
             if self.settings.vary and (body.get("temperature", 1.0) or 0) > 0:
                 rng = random.Random(f"{self.settings.seed}/{name}/{sample}")
                 value = task.vary(gold, rng) if rng.random() < self.settings.vary else gold
-            content, reason = distort(fault or "", task.extractor.render(value), value, task)
+            extractor = task.extractor
+            bound = extractor.grammar is not None and asked.schema is not None
+            written = json.dumps(extractor.write_output(value)) if bound else extractor.render(value)
+            content, reason = distort(fault or "", written, value, task)
             most = int(body.get("max_tokens") or 0)
             if most and _tokens(content) > most:
                 content, reason = content[: most * CHARACTERS_PER_TOKEN], "length"

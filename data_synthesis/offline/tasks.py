@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from data_synthesis.offline.world import World, key
+from data_synthesis.operations import Change, operations_for
 from extractors.continuity import BOUNDARY, CONTINUES, ContinuityExtractor
 from extractors.contract import Extractor
+from extractors.persona_tree import NO_OP, Operation, PersonaTreeExtractor, load_schema
 from extractors.triplets import Triplet, TripletExtractor
 
 Triplets = tuple[Triplet, ...]
@@ -178,6 +181,53 @@ def continuity(world: World, asked: Asked) -> int:
     return CONTINUES if one.move == other.move or one.topics & other.topics else BOUNDARY
 
 
+# -- persona_tree ----------------------------------------------------------------------------------------------------
+
+_TREES = {name: PersonaTreeExtractor(prompt=name, path_index="none") for name in ("standard", "compact")}
+_TREE_SYSTEMS = {extractor.prompt()["messages"][0]["content"]: extractor.prompt() for extractor in _TREES.values()}
+_FULL = load_schema("full")
+
+
+def persona_tree(world: World, asked: Asked) -> tuple[Operation, ...]:
+    """The operations that bring the tree of the prompt up to date with what its turns say of the person. Turns that were
+    said more than once count where they were first."""
+    prompt = next(prompt for system, prompt in _TREE_SYSTEMS.items() if asked.system.startswith(system))
+    slots = "".join(
+        f"(?P<{part[1:-1]}>.*?)" if part in ("{person}", "{tree}", "{turns}") else re.escape(part)
+        for part in re.split(r"(\{\w+\})", prompt["messages"][1]["content"])
+    )
+    found = re.fullmatch(slots, asked.user, re.DOTALL)
+    if found is None:
+        raise Unanswerable("the user message does not hold a person, a tree and turns as the contract writes them")
+    tree: dict[str, str] = {}
+    for line in found["tree"].split("\n") if found["tree"] != prompt["empty_tree"] else ():
+        name, _, value = line.partition(": ")
+        tree[_FULL.canonical(name) or name] = value
+    told: list[Change] = []
+    for number, line in enumerate(found["turns"].split("\n"), start=1):
+        speaker, mark, text = line.partition(": ")
+        said = key(f"{found['person'] if speaker == prompt['own_speaker'] else speaker}{mark}{text}")
+        if said not in world.lines:
+            raise Unanswerable(f"turn {number} was never said in this world")
+        told += world.told.get((*world.lines[said][0], key(found["person"])), [])
+    return operations_for(told, tree)
+
+
+def _vary_operations(gold: tuple[Operation, ...], rng: random.Random) -> tuple[Operation, ...]:
+    """One operation fewer, or another order."""
+    some = tuple(rng.sample(gold, len(gold)))
+    return some[1:] or (NO_OP,) if rng.random() < 0.5 else some
+
+
+def _invent_value(gold: tuple[Operation, ...], world: World, rng: random.Random) -> tuple[Operation, ...]:
+    """One value becomes an object of the world."""
+    at = next((place for place, operation in enumerate(gold) if operation.value is not None), None)
+    if at is None:
+        return gold
+    value = rng.choice(world.objects) if world.objects else "Atlantis"
+    return (*gold[:at], replace(gold[at], value=value), *gold[at + 1 :])
+
+
 # -- all of them -----------------------------------------------------------------------------------------------------
 
 TASKS = (
@@ -189,5 +239,13 @@ TASKS = (
         vary=lambda gold, rng: 1 - gold,
         invent=lambda gold, world, rng: 1 - gold,
         wrong=lambda gold: '{"boundary":"perhaps"}',
+    ),
+    Task(
+        _TREES["standard"],
+        tuple(_TREE_SYSTEMS),
+        persona_tree,
+        _vary_operations,
+        _invent_value,
+        wrong=lambda gold: "\n".join(f"MERGE({operation.path or 'x'})" for operation in gold),
     ),
 )

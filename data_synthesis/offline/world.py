@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from data_synthesis.corpora.world import load
+from data_synthesis.operations import Change
+from data_synthesis.operations.world import changes
 from data_synthesis.world.life import KIN
 from extractors.contract import InputError
 from extractors.text import one_line
@@ -45,7 +48,8 @@ class Spoken:
 class World:
     """An index of a world folder. Raises InputError where the folder holds no world.
 
-    sessions: the turns of each dated session of each dialogue; lines: for every `speaker: text` where it was said, as
+    sessions: the turns of each dated session of each dialogue; told: by session, turn and name, what the turn changes in what
+    is known of that person; lines: for every `speaker: text` where it was said, as
     (session, turn); texts: the same for the text alone, by session; objects: of all gold triplets.
     """
 
@@ -54,6 +58,7 @@ class World:
         if not path.is_file():
             raise InputError(f"{path} does not exist: name a folder that `mnemosmith simulate` made.")
         self.sessions: list[tuple[Spoken, ...]] = []
+        self.told: dict[tuple[int, int, str], list[Change]] = {}
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, start=1):
                 try:
@@ -70,6 +75,15 @@ class World:
                 self.lines.setdefault(turn.line, []).append((session, place))
                 self.texts.setdefault(turn.text, {}).setdefault(session, []).append(place)
                 self.objects += [triplet.object for triplet in turn.gold]
+        self._note_what_is_told(folder)
+
+    def _note_what_is_told(self, folder: Path) -> None:
+        sessions = [(dialogue, session) for dialogue in load(folder).dialogues for session in dialogue.sessions]
+        for number, (dialogue, session) in enumerate(sessions):
+            for person in dialogue.labels["people"]:
+                by_turn = changes(dialogue, person)
+                for place, said in enumerate(session.turns):
+                    self.told[number, place, key(person["name"])] = by_turn.get(said.id, [])
 
 
 def key(text: str) -> str:

@@ -107,7 +107,7 @@ def rows_of(walk: Walk, extractor: PersonaTreeExtractor) -> Iterator[dict[str, A
             "id": step.id,
             "group": walk.group,
             "input": extractor.write_input(Chunk(tree.values, step.turns, walk.person)),
-            "gold": extractor.write_output(gold),
+            "gold": extractor.write_output(extractor.in_order(gold)),
             "tags": {"operations": _kinds(gold), **step.tags, "replay": walk.id, "chunk": number},
         }
         tree = done.tree

@@ -11,13 +11,15 @@ from typing import Any
 @dataclass(frozen=True)
 class Item:
     """One thing to ask. id: of the row to come; group: the person or conversation that no split divides; input: in the
-    extractor's JSON form; tags: kept in the row."""
+    extractor's JSON form; tags: kept in the row; chain: items of one chain are asked in their order, each with what the
+    answers before it changed in its input (the module's `follow`)."""
 
     id: str
     group: str
     split: str
     input: Mapping[str, Any]
     tags: Mapping[str, Any] = field(default_factory=dict)
+    chain: str = ""
 
 
 @dataclass(frozen=True)

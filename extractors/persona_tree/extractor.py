@@ -235,9 +235,9 @@ class PersonaTreeExtractor(Extractor[Chunk, tuple[Operation, ...]]):
         return self.fit(value).turns_left_out
 
     def render(self, output: tuple[Operation, ...]) -> str:
-        return render(self._in_order(output))
+        return render(self.in_order(output))
 
-    def _in_order(self, operations: Sequence[Operation]) -> tuple[Operation, ...]:
+    def in_order(self, operations: Sequence[Operation]) -> tuple[Operation, ...]:
         """In the schema's order of leaves, new leaves last: the order that `grammar_for` admits."""
         last = len(self._places)
         return tuple(sorted(operations, key=lambda each: self._places.get(each.path, last)))
@@ -309,7 +309,7 @@ class PersonaTreeExtractor(Extractor[Chunk, tuple[Operation, ...]]):
             operations = operations_from_json(data)
         except InputError as error:
             raise InputError(f"`gold`: {error}") from None
-        return self._in_order(
+        return self.in_order(
             [
                 operation
                 if operation.kind == "NO_OP"

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from extractors import ExtractionError, InputError
 from extractors.persona_tree.operations import (
+    KINDS,
     NO_OP,
     Operation,
     clean_value,
@@ -107,6 +108,8 @@ def test_a_list_that_has_no_form_is_refused(operations: tuple[Operation, ...], n
 def test_prose_fences_and_thoughts_around_the_operations_do_not_change_them(
     operations: tuple[Operation, ...], before: str, after: str
 ) -> None:
+    # Last words that begin the name of an operation are one that was cut off.
+    assume(not after or not any(f"{kind}(".startswith(after) for kind in KINDS))
     answer = render(operations)
     for text in (
         f"{before}\n{answer}\n{after}",
