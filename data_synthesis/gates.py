@@ -17,10 +17,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from data_synthesis.grounding import content_words, ungrounded_value
+from data_synthesis.grounding import ungrounded_value
 from data_synthesis.overlap import THRESHOLD, repeats
 from data_synthesis.splits import Rows, input_text, states_nothing
 from extractors.contract import InputError
+from extractors.grounding import content_words
 from extractors.triplets.score import normalise
 
 Samples = Mapping[str, Sequence[Any]]

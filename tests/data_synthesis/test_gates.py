@@ -27,9 +27,10 @@ from data_synthesis.gates import (
     run_gates,
     without_repeats,
 )
-from data_synthesis.grounding import content_words, ungrounded_value
+from data_synthesis.grounding import ungrounded_value
 from data_synthesis.simulate import simulate
 from extractors.contract import InputError
+from extractors.grounding import content_words
 
 Row = dict[str, Any]
 OFF = Limits(None, (0, 10_000), (0, 10_000), None, None, None, None)
