@@ -39,7 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "target", metavar="OUT_OR_URL", help="an exported folder, or the address of a server (http://…)"
     )
     source = parser.add_mutually_exclusive_group()
-    source.add_argument("--text", action="append", metavar="LINE", help='"Mia: I have a cat"; repeat it for more turns')
+    source.add_argument(
+        "--text",
+        action="append",
+        metavar="LINE",
+        help='"Mia: I have a cat"; repeat it for more turns (PersonaTrees: of the last speaker)',
+    )
     source.add_argument("--input", metavar="FILE", help="JSONL of dataset rows or of inputs; - reads standard input")
     parser.add_argument("--folder", type=Path, help="with a URL: the exported folder that holds the contract")
     parser.add_argument("--extractor", help="without a contract to read: the extractor by name, for example triplets")
@@ -125,7 +130,7 @@ def _contract(args: argparse.Namespace) -> Extractor[Any, Any]:
 def _items(args: argparse.Namespace, extractor: Extractor[Any, Any], stdin: TextIO) -> list[Item]:
     if args.text is not None:
         lines = [line for text in args.text for line in text.splitlines()]
-        return [Item("text", extractor.read_input(read_dialogue(lines)))]
+        return [Item("text", _told(lines, extractor))]
     if args.input is not None and args.input != "-":
         path = Path(args.input)
         if not path.is_file():
@@ -141,7 +146,15 @@ def _items(args: argparse.Namespace, extractor: Extractor[Any, Any], stdin: Text
     lines = stdin.read().splitlines()
     if args.input == "-":
         return _rows(lines, extractor, "standard input")
-    return [Item("text", extractor.read_input(read_dialogue(lines)))]
+    return [Item("text", _told(lines, extractor))]
+
+
+def _told(lines: Sequence[str], extractor: Extractor[Any, Any]) -> Any:
+    """The input of lines; for PersonaTrees the tree is empty, and the person is whoever speaks last."""
+    data = read_dialogue(lines)
+    if extractor.name == "persona_tree":
+        data["person"] = data["turns"][-1]["speaker"]
+    return extractor.read_input(data)
 
 
 def _rows(lines: Sequence[str], extractor: Extractor[Any, Any], source: str) -> list[Item]:

@@ -103,6 +103,14 @@ def test_a_terminal_gets_a_table(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert lines[2].index("have_pet") == lines[3].index("live_in_general")
 
 
+def test_text_for_a_persona_tree_is_about_whoever_speaks_last(capsys: pytest.CaptureFixture[str]) -> None:
+    with scripted_server(lambda number, body: chat('ADD(Identity.Social_Identity.Residence, "Leeds")')) as log:
+        words = ("--text", "Nora: So how was the move?", "--text", "Ben: I live in Leeds now.")
+        assert extract(log.url, "--extractor", "persona_tree", *words) == 0
+        assert "Recorded about Ben:" in log.requests[0]["messages"][-1]["content"]
+    assert json.loads(capsys.readouterr().out)["output"][0]["value"] == "Leeds"
+
+
 def test_text_is_piped_in(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("Mia: I have a cat\nhello\n"))
     with scripted_server(lambda number, body: chat("[]")) as log:
