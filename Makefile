@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
 
 help:
-	@echo "make quickstart   the whole walk on a CPU, offline after installation (30 to 40 minutes on 2 cores)"
+	@echo "make quickstart   the whole walk on a CPU, offline after installation (25 to 40 minutes on 2 cores)"
 	@echo "make test         linters and tests"
 	@echo "make test-vllm    the export, served by the real vLLM (its CPU build, in an environment of its own)"
 	@echo "make lint         ruff and mypy only"
