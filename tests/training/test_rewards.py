@@ -139,7 +139,9 @@ def test_weights_that_do_not_sum_to_one_are_refused() -> None:
 
 
 LEAF = st.sampled_from(list(EXTRACTOR.schema.leaves))
-VALUE = st.lists(st.sampled_from(["cat", "baker", "Pixel", "tea", "Porto", "blue"]), min_size=1, max_size=4).map(" ".join)
+VALUE = st.lists(st.sampled_from(["cat", "baker", "Pixel", "tea", "Porto", "blue"]), min_size=1, max_size=4).map(
+    " ".join
+)
 ANY = st.builds(Operation, st.sampled_from(["ADD", "UPDATE"]), LEAF, VALUE) | st.builds(
     Operation, st.just("DELETE"), LEAF
 )
