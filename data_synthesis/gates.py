@@ -56,9 +56,8 @@ class Limits:
 
     min_agreement: of a row's samples, see `consistent`. input_words, output_words: smallest and largest number of words.
     min_grounded: share of a value's words that its source must hold, see `data_synthesis.grounding`. min_kept: see
-    `keeps_old`. near_duplicate:
-    Jaccard similarity from which a row repeats an earlier one. max_empty_share: of all rows; max_label_share: of the
-    rows with gold.
+    `keeps_old`. near_duplicate: Jaccard similarity from which a row repeats an earlier one. max_empty_share: of all rows;
+    max_label_share: of the rows with gold.
     """
 
     min_agreement: float | None = 0.5

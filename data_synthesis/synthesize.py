@@ -18,27 +18,24 @@ from __future__ import annotations
 import argparse
 import asyncio
 import hashlib
-import importlib
 import json
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from data_synthesis.card import write_card
-from data_synthesis.corpora import CORPORA, load_dialogues
-from data_synthesis.corpora.shared import without_shared
-from data_synthesis.dialogues import Dialogue
 from data_synthesis.gates import Limits, Reject, count_rejects, run_gates
-from data_synthesis.overlap import THRESHOLD, assert_no_overlap, remove_overlap
+from data_synthesis.overlap import assert_no_overlap, remove_overlap
+from data_synthesis.plan import Plan, chains, make_plan
 from data_synthesis.recipe import KEYS, SynthesisRecipe, load_synthesis_recipe
 from data_synthesis.replay import Replay, Step, replay
-from data_synthesis.roles import split_by_role, trained_on
+from data_synthesis.roles import trained_on
 from data_synthesis.run_folder import RESPONSES, RunFolder, merge_runs, read_records, shard_of
 from data_synthesis.splits import assert_disjoint_groups
-from data_synthesis.synthesisers import Answered, Item
+from data_synthesis.synthesisers import Answered, Item, Row, load_synthesiser
 from data_synthesis.teacher import (
     CHARACTERS_PER_TOKEN,
     BudgetReached,
@@ -57,14 +54,8 @@ from recipes.loader import RecipeError
 from recipes.provenance import git_revision, versions
 
 VERSION = "1"
-SYNTHESISERS = {
-    "triplets": "data_synthesis.synthesisers.triplets",
-    "continuity": "data_synthesis.synthesisers.continuity",
-    "persona_tree": "data_synthesis.synthesisers.persona_tree",
-}
 
 AnyExtractor = Extractor[Any, Any]
-Row = dict[str, Any]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -132,104 +123,6 @@ def synthesize(recipe: SynthesisRecipe, args: argparse.Namespace, shard: tuple[i
     card = build_dataset(plan, result, recipe, extractor)
     print(_dataset_summary(card, Path(recipe.output_dir)))
     return 0
-
-
-# -- the plan --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What will be asked. refused: what cannot be, by reason, with the first id; sources: per corpus what was read."""
-
-    items: list[Item]
-    sources: dict[str, Any]
-    refused: dict[str, Any]
-    licences: list[str] = field(default_factory=list)
-
-    def summary(self) -> str:
-        splits = Counter(item.split for item in self.items)
-        lines = [f"{len(self.items)} items: " + ", ".join(f"{n} {split}" for split, n in splits.items())]
-        for name, source in self.sources.items():
-            kept = ", ".join(f"{n} {role}" for role, n in source["roles"].items())
-            lines.append(f"  {name}: {source['dialogues']} dialogues ({kept})")
-            lines += [
-                f"    left out: {v['count']} x {why} (first: {v['first']})" for why, v in source["bad_rows"].items()
-            ]
-        lines += [f"  not asked: {v['count']} x {why} (first: {v['first_id']})" for why, v in self.refused.items()]
-        return "\n".join(lines)
-
-
-def make_plan(recipe: SynthesisRecipe, extractor: AnyExtractor) -> Plan:
-    """Read the corpora, keep what their roles admit, cut items. Raises InputError where nothing is left to ask."""
-    if recipe.extractor not in SYNTHESISERS:
-        raise InputError(f"`extractor` is {recipe.extractor}: a teacher can be asked for {', '.join(SYNTHESISERS)}.")
-    synthesiser = importlib.import_module(SYNTHESISERS[recipe.extractor])
-    sources: dict[str, Any] = {}
-    by_role: dict[str, list[Dialogue]] = {}
-    for choice in recipe.corpora:
-        loaded = load_dialogues(choice.name, choice.source)
-        dialogues = loaded.dialogues[: choice.dialogues]
-        roles = split_by_role(dialogues, recipe.extractor, recipe.role_override)
-        sources[choice.name] = {
-            "dialogues": len(dialogues),
-            "files": loaded.files,
-            "bad_rows": loaded.bad_rows(),
-            "roles": {role: len(members) for role, members in roles.items() if members},
-        }
-        for role, members in roles.items():
-            by_role.setdefault(role, []).extend(members)
-    by_role, shared = without_shared(by_role)
-    by_split: dict[str, list[Item]] = {split: [] for split in recipe.splits}
-    refused: dict[str, Any] = {
-        f"dialogues for {role} that stand in another corpus too": lost for role, lost in shared.items()
-    }
-    for split in recipe.splits:
-        for dialogue in by_role.get(split, ()):
-            for item in synthesiser.items(dialogue, split, recipe):
-                if why := _unaskable(item, extractor):
-                    entry = refused.setdefault(why, {"count": 0, "first_id": item.id})
-                    entry["count"] += 1
-                else:
-                    by_split[split].append(item)
-    licences = [CORPORA[choice.name] for choice in recipe.corpora]
-    items = [item for split in recipe.splits for item in _first(by_split[split], recipe.rows)]
-    if not items:
-        raise InputError(
-            "there is nothing to ask: no dialogue of the corpora has one of the wanted roles "
-            f"({', '.join(recipe.splits)}) for {recipe.extractor} (data_synthesis/roles.yaml)."
-        )
-    return Plan(items, sources, refused, licences)
-
-
-def _unaskable(item: Item, extractor: AnyExtractor) -> str | None:
-    try:
-        extractor.read_input(item.input)
-    except InputError as error:
-        return str(error)
-    return None
-
-
-def _first(items: list[Item], limit: int | None) -> list[Item]:
-    """`limit` items by the hash of their ids: a fair sample, which a larger limit only adds to. Of chains whole ones by the
-    hash of their names, of the last its beginning."""
-    if limit is None or len(items) <= limit:
-        return items
-    chosen: set[str] = set()
-    for chain in sorted(chains(items), key=lambda chain: hashlib.sha256(_name(chain[0]).encode()).digest()):
-        chosen.update(item.id for item in chain[: limit - len(chosen)])
-    return [item for item in items if item.id in chosen]
-
-
-def chains(items: Sequence[Item]) -> list[list[Item]]:
-    """The items that are asked one after the other, in their order; an item without a chain is one of its own."""
-    found: dict[str, list[Item]] = {}
-    for item in items:
-        found.setdefault(_name(item), []).append(item)
-    return list(found.values())
-
-
-def _name(item: Item) -> str:
-    return item.chain or item.id
 
 
 # -- the teacher -----------------------------------------------------------------------------------------------------
@@ -312,7 +205,7 @@ async def ask_all(
 ) -> RunResult:
     """Ask about every item, `samples` times each, and read the answers by the contract. Chains run side by side; one stops
     at an item that fails, since what follows would be asked about a wrong state."""
-    follow = getattr(importlib.import_module(SYNTHESISERS[extractor.name]), "follow", None)
+    follow = load_synthesiser(extractor.name).follow
     extra = bound_to(extractor, recipe.structured_output)
     contract = f"{extractor.name} {extractor.version}"
     found: dict[str, Answered] = {}
@@ -460,15 +353,14 @@ def estimate(plan: Plan, recipe: SynthesisRecipe, extractor: AnyExtractor, run_p
 def build_dataset(plan: Plan, result: RunResult, recipe: SynthesisRecipe, extractor: AnyExtractor) -> dict[str, Any]:
     """Rows from answers, through the gates, into the dataset folder. Returns its card. Raises InputError where no row is
     left, or where splits overlap."""
-    synthesiser = importlib.import_module(SYNTHESISERS[recipe.extractor])
+    synthesiser = load_synthesiser(recipe.extractor)
     made, left = synthesiser.rows(result.answered, recipe)
     rejects = [Reject(one.answered.row(one.answered.outputs[0]), one.reason, one.detail) for one in left]
     limits = Limits(
         input_words=(1, recipe.max_words),
         min_grounded=recipe.min_grounded,
         min_kept=recipe.min_kept,
-        # Both people of a dialogue have rows over the same turns.
-        near_duplicate=None if recipe.extractor == "persona_tree" else THRESHOLD,
+        near_duplicate=synthesiser.near_duplicate,
         max_empty_share=recipe.max_empty_share,
         max_label_share=recipe.max_label_share,
     )
@@ -513,7 +405,7 @@ def build_dataset(plan: Plan, result: RunResult, recipe: SynthesisRecipe, extrac
             "synthesis": _account(result, recipe),
             "rejected": count_rejects(rejects),
             "overlap": overlap,
-            **(synthesiser.details(made) if hasattr(synthesiser, "details") else {}),
+            **(synthesiser.details(made) if synthesiser.details is not None else {}),
         },
     )
 

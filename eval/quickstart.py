@@ -42,14 +42,7 @@ EXAMPLE = (
     "Nora: So how was the move?",
     "Ben: Exhausting, but we live in Leeds now, and my sister Ada got me a job at Harbour Glass.",
 )
-TREE_EXAMPLE = {
-    "person": "Ben",
-    "tree": {"Identity.Social_Identity.Residence": "York", "Behavioural.Interests_and_Skills.Hobbies": "rowing"},
-    "turns": [
-        {"speaker": "Nora", "text": "So how was the move?"},
-        {"speaker": "Ben", "text": "Exhausting, but I live in Leeds now."},
-    ],
-}
+TREE_EXAMPLE = RECIPES / "persona-tree-example.json"
 
 
 @dataclass(frozen=True)
@@ -83,6 +76,17 @@ def stages(out: Path) -> list[Stage]:
         folder = out / "eval" / name
         command = ("eval", str(recipe), "--dataset_name", str(data), "--output_dir", str(folder), *dtype, *more)
         return Stage(name, what, command, (recipe, *rows, *reads), folder, ("extractors", "eval", "serve"))
+
+    def exporting(name: str, source: Path, folder: Path) -> Stage:
+        what = "merge, prove the merge, write the folder that a server takes"
+        reads = (source / "run.json", source / "model.safetensors")
+        command = ("export", str(source), str(folder), "--overwrite")
+        return Stage(name, what, command, reads, folder, ("extractors", "serve"))
+
+    def serving(name: str, what: str, folder: Path, *more: str, reads: Iterable[Path] = ()) -> Stage:
+        command = ("extract", "SERVER", "--folder", str(folder), "--json", *more)
+        reads = (folder / "extractor.json", folder / "config.json", *reads)
+        return Stage(name, what, command, reads, out / f"logs/{name}.log", ("extractors", "serve"))
 
     train = ("train", str(TRAIN_RECIPE), *paths, *fast)
     tree_train = (
@@ -139,34 +143,18 @@ def stages(out: Path) -> list[Stage]:
             run,
             ("extractors", "recipes", "training"),
         ),
-        Stage(
-            "export",
-            "merge, prove the merge, write the folder that a server takes",
-            ("export", str(run), str(export), "--overwrite"),
-            (run / "run.json", run / "model.safetensors"),
-            export,
-            ("extractors", "serve"),
-        ),
+        exporting("export", run, export),
         evaluation(
             "trained",
             "the exported model, on people it has never met",
             *("--model", str(export)),
             reads=(export / "extractor.json", export / "config.json"),
         ),
-        Stage(
+        serving(
             "serve",
             "an OpenAI-compatible server on the export, and one extraction from it",
-            (
-                "extract",
-                "SERVER",
-                "--folder",
-                str(export),
-                "--json",
-                *(p for line in EXAMPLE for p in ("--text", line)),
-            ),
-            (export / "extractor.json", export / "config.json"),
-            out / "logs/serve.log",
-            ("extractors", "serve"),
+            export,
+            *(part for line in EXAMPLE for part in ("--text", line)),
         ),
         Stage(
             "tree-operations",
@@ -192,35 +180,19 @@ def stages(out: Path) -> list[Stage]:
             tree_run,
             ("extractors", "recipes", "training"),
         ),
-        Stage(
-            "tree-export",
-            "merge, prove the merge, write the folder that a server takes",
-            ("export", str(tree_run), str(tree_export), "--overwrite"),
-            (tree_run / "run.json", tree_run / "model.safetensors"),
-            tree_export,
-            ("extractors", "serve"),
-        ),
+        exporting("tree-export", tree_run, tree_export),
         evaluation(
             "tree-trained",
             "the MemListener on people it has never met: chunk by chunk, then whole replays on its own tree",
             *("--model", str(tree_export), "--replays", "8", "--baselines", "[no_op]"),
             reads=(tree_export / "extractor.json", tree_export / "config.json"),
         ),
-        Stage(
+        serving(
             "tree-serve",
             "the same server on this export, and one edit of a tree from it",
-            (
-                "extract",
-                "SERVER",
-                "--folder",
-                str(tree_export),
-                "--json",
-                "--input",
-                str(out / "logs/tree-serve.jsonl"),
-            ),
-            (tree_export / "extractor.json", tree_export / "config.json"),
-            out / "logs/tree-serve.log",
-            ("extractors", "serve"),
+            tree_export,
+            *("--input", str(TREE_EXAMPLE)),
+            reads=(TREE_EXAMPLE,),
         ),
     ]
 
@@ -271,21 +243,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run_stage(out: Path, stage: Stage) -> int:
-    if stage.name in ("train", "tree-train") and stage.writes.exists():
+    what = stage.command[0]
+    if what == "train" and stage.writes.is_dir():
         record = stage.writes / "run.json"
         if not record.is_file() or json.loads(record.read_text(encoding="utf-8")).get("status") == "finished":
             shutil.rmtree(stage.writes)  # an earlier, finished run of other inputs; an unfinished one is resumed
-    if stage.name == "synthesize":
+    if what == "synthesize":
         with _offline_teacher(out / "world") as url:
             return _command([url if word == "SERVER" else word for word in stage.command], _log(out, stage))
-    if stage.name not in ("serve", "tree-serve"):
+    if what != "extract":
         return _command(stage.command, _log(out, stage))
     from serve.local import local_server
 
-    if stage.name == "tree-serve":
-        (out / "logs/tree-serve.jsonl").write_text(json.dumps(TREE_EXAMPLE) + "\n", encoding="utf-8")
-    folder = stage.command[stage.command.index("--folder") + 1]
-    with local_server(Path(folder)) as server:
+    with local_server(Path(stage.command[stage.command.index("--folder") + 1])) as server:
         print(f"    {server.url} is up after {server.seconds:.0f} s", flush=True)
         command = tuple(server.url if word == "SERVER" else word for word in stage.command)
         # This server answers to a local folder's name, but does not list it.

@@ -90,7 +90,7 @@ def write_quickstart_report(out: Path, steps: Mapping[str, float]) -> dict[str, 
                     ),
                     (f"{five.value:.2f}", "untrained, five shots", f"zero-shot {zero.value:.2f}"),
                     (f"{tfidf.value:.2f}", "best classic baseline", f"nearest neighbour {nearest.value:.2f}"),
-                    (*_large(trees[TREE_MODEL], "state_f1", "tree state F1, trained"),),
+                    _large(trees[TREE_MODEL], "state_f1", "tree state F1, trained"),
                     (
                         f"{sum(steps.values()) / 60:.1f} min",
                         "all stages",
@@ -160,7 +160,7 @@ def _tree_sections(out: Path, trees: Mapping[str, Result]) -> list[Section]:
         metrics_table(trees, "PersonaTree: all metrics"),
         drawn_examples(trees, title="PersonaTree: rows as they went"),
         *replay_sections(trained, "PersonaTree: whole replays on the model's own tree"),
-        Text("One edit of a tree from the server", [json.dumps(TREE_EXAMPLE, indent=2), example]),
+        Text("One edit of a tree from the server", [TREE_EXAMPLE.read_text(encoding="utf-8"), example]),
     ]
 
 

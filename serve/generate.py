@@ -16,7 +16,7 @@ from extractors.chat import end_of_turn
 from extractors.contract import Extractor, Input, InputError, Output
 from serve.answers import SEPARATORS, Answer, chat_messages, failed_request, read_answer
 
-GRAMMAR_CACHE = 256 * 2**20  # bytes of compiled grammars
+GRAMMAR_CACHE = 256 * 2**20  # bytes of compiled grammars; one for an input seldom comes back
 
 
 class Generator(Generic[Input, Output]):
@@ -190,9 +190,7 @@ class Generator(Generic[Input, Output]):
         info = xgrammar.TokenizerInfo.from_huggingface(
             self.tokenizer, vocab_size=vocabulary, stop_token_ids=self.stop_ids
         )
-        return xgrammar.GrammarCompiler(
-            info, cache_limit_bytes=GRAMMAR_CACHE
-        )  # a grammar for an input seldom comes back
+        return xgrammar.GrammarCompiler(info, cache_limit_bytes=GRAMMAR_CACHE)
 
     def _json_grammar(self) -> Any:
         return self._compiler.compile_json_schema(

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from data_synthesis.splits import states_nothing
 from extractors.persona_tree import Chunk, Operation, PersonaTree, PersonaTreeExtractor
 from extractors.persona_tree.executor import execute
 from extractors.triplets import Turn
@@ -108,7 +109,7 @@ def rows_of(walk: Walk, extractor: PersonaTreeExtractor) -> Iterator[dict[str, A
             "group": walk.group,
             "input": extractor.write_input(Chunk(tree.values, step.turns, walk.person)),
             "gold": extractor.write_output(extractor.in_order(gold)),
-            "tags": {"operations": _kinds(gold), **step.tags, "replay": walk.id, "chunk": number},
+            "tags": {"operations": kinds_of(gold), **step.tags, "replay": walk.id, "chunk": number},
         }
         tree = done.tree
 
@@ -116,7 +117,7 @@ def rows_of(walk: Walk, extractor: PersonaTreeExtractor) -> Iterator[dict[str, A
 def balanced(rows: Sequence[dict[str, Any]], share: float = NO_OP_SHARE) -> tuple[list[dict[str, Any]], int]:
     """Rows of one split, of which at most a share are NO_OP; and how many NO_OP rows were left out. Those that stay are
     spread evenly over the rows and, as far as there are enough, over what their tag `about` says."""
-    counts = Counter(row["tags"].get("about") for row in rows if is_no_op(row))
+    counts = Counter(row["tags"].get("about") for row in rows if states_nothing(row))
     room = int(share * (len(rows) - counts.total()) / (1 - share) + 1e-9)
     quotas: dict[Any, int] = {}
     for left, (about, count) in zip(
@@ -127,7 +128,7 @@ def balanced(rows: Sequence[dict[str, Any]], share: float = NO_OP_SHARE) -> tupl
     credit: dict[Any, float] = dict.fromkeys(counts, 0.0)
     for row in rows:
         about = row["tags"].get("about")
-        if not is_no_op(row):
+        if not states_nothing(row):
             kept.append(row)
             continue
         credit[about] += quotas[about] / counts[about]
@@ -139,12 +140,8 @@ def balanced(rows: Sequence[dict[str, Any]], share: float = NO_OP_SHARE) -> tupl
     return kept, left_out
 
 
-def is_no_op(row: Mapping[str, Any]) -> bool:
-    """Whether a row's gold changes nothing."""
-    return [item["op"] for item in row["gold"]] == ["NO_OP"]
-
-
-def _kinds(gold: Sequence[Operation]) -> str:
+def kinds_of(gold: Sequence[Operation]) -> str:
+    """A row's tag `operations`: the kind of all of its operations."""
     kinds = {operation.kind for operation in gold}
     return kinds.pop() if len(kinds) == 1 else "several kinds"
 

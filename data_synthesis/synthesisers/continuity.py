@@ -23,7 +23,7 @@ from typing import Any
 from data_synthesis.dialogues import Dialogue, Turn
 from data_synthesis.recipe import SynthesisRecipe
 from data_synthesis.splits import normalise
-from data_synthesis.synthesisers import Answered, Item, Left
+from data_synthesis.synthesisers import Answered, Item, Left, Row, Synthesiser
 
 HARD_SHARE = 0.25  # candidates for each kind of hard pair, of the number of adjacent pairs
 EASIEST_FIRST = ("adjacent", "session_boundary", "same_entity", "digression")  # in which order balance leaves pairs out
@@ -83,7 +83,7 @@ def _content(text: str) -> set[str]:
     return set(_WORD.findall(normalise(text)))
 
 
-def rows(answered: list[Answered], recipe: SynthesisRecipe) -> tuple[list[tuple[dict[str, Any], Answered]], list[Left]]:
+def rows(answered: list[Answered], recipe: SynthesisRecipe) -> tuple[list[tuple[Row, Answered]], list[Left]]:
     """Rows with their answers, and the answered pairs that are left out: hard pairs that are none, and the rest of the
     more frequent label of the train split."""
     label = {a.item.id: a.outputs[0] for a in answered}
@@ -111,3 +111,6 @@ def _surplus(train: list[Answered], label: dict[str, Any]) -> set[str]:
     spare = [a.item for a in train if label[a.item.id] == frequent[0]]
     spare.sort(key=lambda item: (EASIEST_FIRST.index(item.tags["kind"]), hashlib.sha256(item.id.encode()).digest()))
     return {item.id for item in spare[: frequent[1] - rare[1]]}
+
+
+SYNTHESISER = Synthesiser(items, rows)

@@ -14,14 +14,13 @@ from dataclasses import replace
 from typing import Any
 
 from data_synthesis.dialogues import Dialogue, Turn
+from data_synthesis.operations import kinds_of
 from data_synthesis.recipe import SynthesisRecipe
-from data_synthesis.synthesisers import Answered, Item, Left
+from data_synthesis.synthesisers import Answered, Item, Left, Row, Synthesiser
 from extractors import load_extractor
 from extractors.contract import Extractor
 from extractors.persona_tree import NO_OP, Execution, PersonaTree, PersonaTreeExtractor, execute
 from extractors.persona_tree.operations import operations_from_json
-
-Row = dict[str, Any]
 
 
 def items(dialogue: Dialogue, split: str, recipe: SynthesisRecipe) -> Iterator[Item]:
@@ -66,9 +65,9 @@ def rows(answered: list[Answered], recipe: SynthesisRecipe) -> tuple[list[tuple[
         if refused and not done.applied:
             left.append(Left(each, "refused by the executor", ", ".join(refused)))
             continue
-        row = each.row(extractor.write_output(extractor.in_order(gold) or (NO_OP,)))
-        kinds = {operation.kind for operation in gold} or {"NO_OP"}
-        row["tags"]["operations"] = kinds.pop() if len(kinds) == 1 else "several kinds"
+        operations = extractor.in_order(gold) or (NO_OP,)
+        row = each.row(extractor.write_output(operations))
+        row["tags"]["operations"] = kinds_of(operations)
         if refused:
             row["tags"]["refused"] = refused
         made.append((row, each))
@@ -88,3 +87,7 @@ def _carried_out(extractor: PersonaTreeExtractor, item: Item, output: Any) -> Ex
 
 def _label(turn: Turn) -> str:
     return turn.speaker.replace(":", " ").strip() or "Speaker"
+
+
+# Both people of a dialogue have rows over the same turns.
+SYNTHESISER = Synthesiser(items, rows, follow, details, near_duplicate=None)

@@ -7,13 +7,10 @@ answer of a teacher then brings several facts, and pronouns find what they stand
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from data_synthesis.dialogues import Dialogue, Turn
 from data_synthesis.recipe import SynthesisRecipe
-from data_synthesis.synthesisers import Answered, Item, Left
-
-Row = dict[str, Any]
+from data_synthesis.synthesisers import Answered, Item, Left, Row, Synthesiser
 
 
 def items(dialogue: Dialogue, split: str, recipe: SynthesisRecipe) -> Iterator[Item]:
@@ -37,3 +34,6 @@ def rows(answered: list[Answered], recipe: SynthesisRecipe) -> tuple[list[tuple[
 
 def _json(turn: Turn) -> dict[str, str]:
     return {"id": turn.id, "speaker": turn.speaker.replace(":", " ").strip() or "Speaker", "text": turn.text}
+
+
+SYNTHESISER = Synthesiser(items, rows)

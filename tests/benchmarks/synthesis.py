@@ -31,10 +31,11 @@ sys.path.insert(0, str(ROOT))
 
 from data_synthesis.offline.server import name_of_request  # noqa: E402
 from data_synthesis.offline_teacher import offline_teacher  # noqa: E402
+from data_synthesis.plan import make_plan  # noqa: E402
 from data_synthesis.recipe import load_synthesis_recipe  # noqa: E402
 from data_synthesis.run_folder import RunFolder, request_key  # noqa: E402
 from data_synthesis.simulate import simulate  # noqa: E402
-from data_synthesis.synthesize import bound_to, make_plan, side_by_side  # noqa: E402
+from data_synthesis.synthesize import bound_to, side_by_side  # noqa: E402
 from data_synthesis.teacher import Reply, Teacher, TeacherSettings  # noqa: E402
 from eval.results import record  # noqa: E402
 from extractors import load_extractor  # noqa: E402

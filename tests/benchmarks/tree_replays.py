@@ -34,10 +34,9 @@ from data_synthesis.dialogues import Dialogue  # noqa: E402
 from eval.results import record  # noqa: E402
 from extractors.persona_tree import NO_OP, Operation, PersonaTree, PersonaTreeExtractor, execute  # noqa: E402
 from recipes.models import SMOLLM2_NAME, resolve_model  # noqa: E402
-from tests.extractors.halumem_replay import sessions_as_operations  # noqa: E402
+from tests.extractors.halumem_replay import nearest_leaf, sessions_as_operations, words_of_leaves  # noqa: E402
 
 EXCHANGES = 3
-_WORD = re.compile(r"[a-z]{4,}")
 _SENTENCE = re.compile(r"[^.!?]+[.!?]?")
 _SELF = re.compile(r"\b(?:i|i'm|i've|my|me)\b", re.IGNORECASE)
 
@@ -98,18 +97,14 @@ def main() -> int:
 
 def context_as_operations(dialogue: Dialogue, extractor: PersonaTreeExtractor) -> Iterator[Any]:
     """For each chunk a function from the tree to operations on it."""
-    words = {
-        path: set(_WORD.findall(f"{path.rpartition('.')[2]} {leaf.meaning} {' '.join(leaf.aliases)}".lower()))
-        for path, leaf in extractor.schema.leaves.items()
-    }
+    words = words_of_leaves(extractor.schema)
     turns = [turn for turn in dialogue.turns() if turn.role in ("user", "assistant")]
     for start in range(0, len(turns), 2 * EXCHANGES):
         said = " ".join(turn.text for turn in turns[start : start + 2 * EXCHANGES] if turn.role == "user")
         found: dict[str, list[str]] = {}
         for sentence in (" ".join(each.split()) for each in _SENTENCE.findall(said)):
-            here = set(_WORD.findall(sentence.lower()))
-            path = max(words, key=lambda name: len(words[name] & here))
-            if _SELF.search(sentence) and len(words[path] & here) >= 2:
+            path, shared = nearest_leaf(sentence, words)
+            if _SELF.search(sentence) and shared >= 2:
                 found.setdefault(path, []).append(sentence)
 
         def operations(tree: PersonaTree, found: dict[str, list[str]] = found) -> list[Operation]:

@@ -13,18 +13,29 @@ from extractors.persona_tree import NO_OP, Operation, Schema
 _WORD = re.compile(r"[a-z]{4,}")
 
 
-def sessions_as_operations(path: Path, schema: Schema) -> Iterator[tuple[str, list[Operation]]]:
-    """For every session its start time, and one operation or two for each memory of it that counts: ADD for a new one,
-    UPDATE for a changed one, and DELETE of the leaf that the old memory was at if that is another. A value repeats what
-    its leaf was given before, as the operations' rules want it."""
-    words = {
+def words_of_leaves(schema: Schema) -> dict[str, set[str]]:
+    """Words of each leaf's name, aliases and meaning."""
+    return {
         leaf.path: set(_WORD.findall(f"{leaf.path.rpartition('.')[2]} {leaf.meaning} {' '.join(leaf.aliases)}".lower()))
         for leaf in schema.leaves.values()
     }
 
+
+def nearest_leaf(text: str, words: dict[str, set[str]]) -> tuple[str, int]:
+    """The leaf that shares most words with a text, and how many."""
+    said = set(_WORD.findall(text.lower()))
+    path = max(words, key=lambda name: len(words[name] & said))
+    return path, len(words[path] & said)
+
+
+def sessions_as_operations(path: Path, schema: Schema) -> Iterator[tuple[str, list[Operation]]]:
+    """For every session its start time, and one operation or two for each memory of it that counts: ADD for a new one,
+    UPDATE for a changed one, and DELETE of the leaf that the old memory was at if that is another. A value repeats what
+    its leaf was given before, as the operations' rules want it."""
+    words = words_of_leaves(schema)
+
     def leaf_for(text: str) -> str:
-        said = set(_WORD.findall(text.lower()))
-        return max(words, key=lambda path: len(words[path] & said))
+        return nearest_leaf(text, words)[0]
 
     given: dict[str, str] = {}
     with path.open(encoding="utf-8") as file:
