@@ -238,9 +238,13 @@ class PersonaTreeExtractor(Extractor[Chunk, tuple[Operation, ...]]):
         return render(self.in_order(output))
 
     def in_order(self, operations: Sequence[Operation]) -> tuple[Operation, ...]:
-        """In the schema's order of leaves, new leaves last: the order that `grammar_for` admits."""
+        """In the schema's order of leaves, new leaves last, and of these the ones that are added: as `grammar_for` admits."""
         last = len(self._places)
-        return tuple(sorted(operations, key=lambda each: self._places.get(each.path, last)))
+
+        def place(each: Operation) -> tuple[int, bool]:
+            return self._places.get(each.path, last), each.path not in self._places and each.kind == "ADD"
+
+        return tuple(sorted(operations, key=place))
 
     def parse(self, text: str) -> tuple[Operation, ...] | ExtractionError:
         """The operations of a model's text; another name of a leaf becomes its path, an unknown path stays as it is:

@@ -3,7 +3,7 @@ r"""The grammar for guided decoding: what `operations.render` prints about the p
 It is EBNF in llama.cpp's dialect (GBNF), which xgrammar in process and vLLM's structured outputs (xgrammar or guidance)
 read as it stands. Under it a model can name neither an unknown path nor print a line that has to be repaired. It cannot
 know what a tree holds: an operation that the schema admits may still be refused by the executor. `grammar_for` knows one
-tree and leads to nothing that is refused.
+tree and leads to nothing that is refused, at a price: of the full schema it is 77 KB that a server compiles for each request.
 
 A value begins and ends with "ink", a character that is no white space, since trees hold values without outer white
 space; escapes are those of `operations.quote`, one per character. New leaves (`Schema.extension`) are any name that the
@@ -16,9 +16,11 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from extractors.persona_tree.operations import parse, render
-from extractors.persona_tree.schema import LONGEST_NAME, Schema
+from extractors.persona_tree.schema import DEFAULT_BUDGET, LONGEST_NAME, Schema
+from extractors.persona_tree.tree import outer_paths
 
-LONGEST_WORD = 100  # characters in a row without a space, in `grammar_for`
+MOST_OPERATIONS = 8  # of an answer, in `grammar_for`
+WORD = 10  # characters of a value, spaces not counted, for each word of its leaf's budget, in `grammar_for`
 # In character classes: what a JSON string of ours never holds as it is, and the white space that it does.
 _NEVER = r"\"\\\x00-\x1f\x7f-\x9f\u2028\u2029"
 _SPACES = r" \xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
@@ -32,6 +34,7 @@ _VALUE = {
     "ink": rf"[^{_NEVER}{_SPACES}] | {_INK_ESCAPE}",
     "space": rf"[{_SPACES}] | {_SPACE_ESCAPE}",
 }
+_RESERVED = ("constructor", "prototype")  # as the executor has it
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
 
 
@@ -59,32 +62,63 @@ def grammar(schema: Schema) -> str:
 
 
 def grammar_for(schema: Schema, filled: Collection[str]) -> str:
-    """The part of `grammar` that the executor accepts on a tree with values at the paths `filled`: each leaf at most once,
-    which takes an order, the schema's; DELETE only of what is there; values as a tree holds them (`clean_text`), which begin
-    with something visible, have at most the leaf's budget of words, and words of at most 100 characters. So every answer
-    has an end, also that of a weak model, which would come back to a leaf, or go on with a value, for ever. With an extension
-    policy it is all of `grammar`: whether a name is new, and not another spelling of one that is there, is the executor's
-    to say.
+    """The part of `grammar` that the executor accepts on a tree with values at the paths `filled`: DELETE only of what is
+    there; each leaf at most once, which takes an order, the schema's; at most 8 operations; values as a tree holds them
+    (`clean_text`), which begin with something visible and have at most 10 characters, spaces not counted, for each word of
+    the leaf's budget. So every answer has an end, also that of a weak model, which would come back to a leaf, or go on with
+    a value, for ever. Values of many short words may be over the budget: the executor shortens them.
+
+    ADD and UPDATE are both admitted of any leaf, as by the executor. The kind comes before the path: a model that has begun
+    with ADD, bound to empty leaves, would give what it has to say of a filled one to a wrong leaf.
+
+    New leaves (`Schema.extension`) come last: those that the tree has, by path, then at most one for each permitted group,
+    whose name is no other spelling of one that is there and begins with a letter or digit.
     """
-    if schema.extension.groups:
-        return grammar(schema)
-    rules = {"root": '"NO_OP()" | first0'}
-    for place, path in enumerate(schema.leaves):
-        last = place + 1 == len(schema.leaves)
-        rest = "" if last else f" then{place + 1}"
-        rules[f"first{place}"] = f"op{place}{rest}" + ("" if last else f" | first{place + 1}")
-        if place:
-            rules[f"then{place}"] = f'"" | "\\n" next{place}'
-            rules[f"next{place}"] = f"op{place}{rest}" + ("" if last else f" | next{place + 1}")
+    budgets = {path: leaf.budget for path, leaf in schema.leaves.items()}
+    budgets |= dict.fromkeys(sorted(set(filled) - set(budgets)), DEFAULT_BUDGET)
+    operations = []
+    for path, budget in budgets.items():
         delete = f' | "DELETE({path}, None)"' if path in filled else ""
-        rules[f"op{place}"] = f'("ADD(" | "UPDATE(") "{path}, " value{schema.leaves[path].budget} ")"{delete}'
-    for budget in {leaf.budget for leaf in schema.leaves.values()}:
-        more = f' (" " word){{0,{budget - 1}}}' if budget > 1 else ""
-        rules[f"value{budget}"] = f'"\\"" seen ink{{0,{LONGEST_WORD - 1}}}{more} "\\""'
-    rules["word"] = f"ink{{1,{LONGEST_WORD}}}"
+        operations.append(f'("ADD(" | "UPDATE(") "{path}, " value{budget} ")"{delete}')
+    names: dict[str, str] = {}
+    for group, rule, more in _new_leaves(schema, budgets, names):
+        path = f'"{group}." {rule} ("." free-){{0,{more}}}'
+        operations.append(f'("ADD(" | "UPDATE(") {path} ", " value{DEFAULT_BUDGET} ")"')
+    # f3-2: operations from the fourth place on, one or two of them. Short names, since vLLM reads a grammar slowly.
+    rules = {"root": f'"NO_OP()" | f0-{MOST_OPERATIONS}'}
+    last = len(operations) - 1
+    for left in range(MOST_OPERATIONS, 0, -1):
+        for place in range(MOST_OPERATIONS - left, last + 1):
+            rest = f' ("\\n" f{place + 1}-{left - 1})?' if left > 1 and place < last else ""
+            skip = f" | f{place + 1}-{left}" if place < last else ""
+            rules[f"f{place}-{left}"] = f"o{place}{rest}{skip}"
+    rules |= {f"o{place}": operation for place, operation in enumerate(operations)} | names
+    for budget in {*budgets.values(), *([DEFAULT_BUDGET] if names else [])}:
+        rules[f"value{budget}"] = f'"\\"" seen more{{0,{WORD * budget - 1}}} "\\""'
+    rules["more"] = '" "? ink'
     rules["ink"] = rf'[^{_NEVER}{_SPACES}] | "\\" ["\\]'
     rules["seen"] = rf'[^{_NEVER}{_SPACES}{_UNSEEN}] | "\\" ["\\]'
+    if names:
+        rules["letter"] = "[A-Za-z0-9_]"
     return _printed(rules)
+
+
+def _new_leaves(schema: Schema, leaves: Collection[str], rules: dict[str, str]) -> list[tuple[str, str, int]]:
+    """The groups that take new leaves; the rule for a new name in each, put into `rules`; how many names may follow it."""
+    extension = schema.extension
+    found: list[tuple[str, str, int]] = []
+    groups = {*schema.groups, *(outer for path in leaves for outer in outer_paths(path))}
+    known = {path.casefold() for path in (*leaves, *schema._names)}  # aliases, too, which only a schema lists
+    for group in sorted(groups):
+        more = extension.max_depth - group.count(".") - 2
+        if more >= 0 and any(f"{group}.".startswith(f"{permitted}.") for permitted in extension.groups):
+            start = f"{group}.".casefold()
+            names = {path[len(start) :].partition(".")[0] for path in known if path.startswith(start)}
+            found.append((group, f"new{len(found)}-", more))
+            _other_than(sorted({*names, *_RESERVED}), "", found[-1][1], rules, any_case=True)
+    if found:
+        _other_than(sorted(_RESERVED), "", "free-", rules, any_case=True)
+    return found
 
 
 def admits(schema: Schema, text: str) -> bool:
@@ -119,18 +153,21 @@ def _paths(schema: Schema, node: Mapping[str, Any], outer: tuple[str, ...], new:
     return " | ".join(parts)
 
 
-def _other_than(names: list[str], prefix: str, rule: str, rules: dict[str, str]) -> None:
-    """Rules for the rest of a name that begins with `prefix`, is none of `names` and not longer than LONGEST_NAME."""
+def _other_than(names: list[str], prefix: str, rule: str, rules: dict[str, str], any_case: bool = False) -> None:
+    """Rules for the rest of a name that begins with `prefix`, is none of `names` and not longer than LONGEST_NAME. any_case:
+    nor another case of `names`, which are in small letters; and the whole name does not begin with _."""
     room = LONGEST_NAME - len(prefix)
     longer = [name for name in names if name.startswith(prefix) and len(name) > len(prefix)]
-    following = sorted({name[len(prefix)] for name in longer}) if room else []
+    letters = _LETTERS.strip("_") if any_case and not prefix else _LETTERS
+    following = sorted({name[len(prefix)] for name in longer} & set(letters)) if room else []
     rules[rule] = ""  # its place in the order of rules, and in their number
     parts = []
     for place, letter in enumerate(following):
-        _other_than(longer, prefix + letter, f"{rule}{place}x", rules)
-        parts.append(f'"{letter}" {rule}{place}x')
+        _other_than(longer, prefix + letter, f"{rule}{place}x", rules, any_case)
+        either = f"[{letter.upper()}{letter}]" if any_case and letter.isalpha() else f'"{letter}"'
+        parts.append(f"{either} {rule}{place}x")
     if room:
-        others = "".join(letter for letter in _LETTERS if letter not in following)
+        others = "".join(letter for letter in letters if (letter.lower() if any_case else letter) not in following)
         parts.append(f"[{others}]" + (f" letter{{0,{room - 1}}}" if room > 1 else ""))
     if prefix and prefix not in names:
         parts.append('""')

@@ -126,18 +126,29 @@ def test_the_grammar_for_a_tree_admits_a_list_in_order_exactly_where_the_executo
     assert admitted == (not execute(PersonaTree(FEW, dict.fromkeys(filled, "x")), some).rejected)
 
 
-def test_a_value_for_a_tree_ends_within_its_leafs_budget_and_no_word_goes_on_for_ever() -> None:
+def test_a_value_for_a_tree_ends_within_ten_characters_for_each_word_of_its_leafs_budget() -> None:
     path, leaf = next(iter(FEW.leaves.items()))
     for value, due in (
         (" ".join(["tea"] * leaf.budget), True),
-        (" ".join(["tea"] * (leaf.budget + 1)), False),
-        ("x" * 100, True),
-        ("x" * 101, False),
+        (" ".join(["x" * 10] * leaf.budget), True),
+        ("x" * 10 * leaf.budget, True),
+        ("x" * (10 * leaf.budget + 1), False),
         ('a "b" \\ 😀 茶', True),
+        ("a  b", False),
     ):
         matcher = xgrammar.GrammarMatcher(compiled(grammar_for(FEW, ())))
         text = render((Operation("ADD", path, value),))
         assert bool(matcher.accept_string(text) and matcher.is_completed()) == due, value
+
+
+def test_a_list_for_a_tree_ends_with_eight_operations_wherever_they_stand() -> None:
+    for schema in (FEW, PLAIN):
+        leaves = list(schema.leaves)
+        for chosen in (leaves[:9], leaves[-9:], leaves[:: len(leaves) // 9][:9]):
+            for count in (1, 8, 9):
+                matcher = xgrammar.GrammarMatcher(compiled(grammar_for(schema, ())))
+                text = render([Operation("ADD", path, "tea") for path in chosen[:count]])
+                assert bool(matcher.accept_string(text) and matcher.is_completed()) == (count <= 8), text
 
 
 @pytest.mark.parametrize("value", ["\x08", "\u200b", "\ufeff\ufeff", "\ue000"])
@@ -147,13 +158,49 @@ def test_a_value_that_nobody_sees_is_not_admitted_for_a_tree(value: str) -> None
     assert execute(PersonaTree(FEW), some).rejected and not matcher.accept_string(render(some))
 
 
-def test_another_order_is_not_admitted_for_a_tree_and_an_extended_schema_keeps_its_whole_grammar() -> None:
+def test_another_order_is_not_admitted_for_a_tree() -> None:
     first, second = list(FEW.leaves)[:2]
     text = render((Operation("ADD", second, "x"), Operation("ADD", first, "x")))
     assert accepts(FEW, text)
     matcher = xgrammar.GrammarMatcher(compiled(grammar_for(FEW, ())))
     assert not (matcher.accept_string(text) and matcher.is_completed())
-    assert grammar_for(EXTENDED, ()) == grammar(EXTENDED)
+
+
+def admits_for(schema: Schema, filled: tuple[str, ...], some: tuple[Operation, ...]) -> bool:
+    matcher = xgrammar.GrammarMatcher(compiled(grammar_for(schema, filled)))
+    return bool(matcher.accept_string(render(some)) and matcher.is_completed())
+
+
+THERE = (f"{GROUP}.Godchildren", f"{GROUP}.In_Laws.Tom")  # new leaves that a tree has
+OTHER_CASE = st.sampled_from(["Pets", "In_Laws", "Godchildren", "constructor", "Constructors", "__x__", "Pet"]).flatmap(
+    lambda name: st.sampled_from(
+        [name, name.lower(), name.upper(), f"{name}.Tom", f"{name}.prototype", f"In_Laws.{name}"]
+    )
+)
+
+
+@given(st.sampled_from(["ADD", "UPDATE", "DELETE"]), NEW | OTHER_CASE.map(lambda name: f"{GROUP}.{name}"))
+def test_the_grammar_for_a_tree_admits_a_new_leaf_only_where_the_executor_takes_it(kind: Any, path: str) -> None:
+    some = (Operation(kind, path, None if kind == "DELETE" else "x"),)
+    taken = not execute(PersonaTree(EXTENDED, dict.fromkeys(THERE, "x")), some).rejected
+    admitted = admits_for(EXTENDED, THERE, some)
+    assert not admitted or taken
+    own = ".".join(path.split(".")[:3])
+    if taken and EXTENDED.canonical(own) is None and not any(name.startswith("_") for name in path.split(".")):
+        assert admitted  # what is left out: names below another name of a leaf, and those that begin with _
+
+
+def test_a_list_for_a_tree_takes_one_new_leaf_for_each_group() -> None:
+    first, second = Operation("ADD", f"{GROUP}.Friends.Ana", "x"), Operation("ADD", f"{GROUP}.In_Laws.Ida", "x")
+    known = Operation("DELETE", THERE[1])
+    for some, due in (
+        ((known, first, second), True),
+        ((first, Operation("ADD", f"{GROUP}.Neighbours", "x")), False),
+        ((first, first), False),
+        ((first, known), False),
+    ):
+        assert admits_for(EXTENDED, THERE, some) == due, some
+    assert not execute(PersonaTree(EXTENDED, dict.fromkeys(THERE, "x")), (known, first, second)).rejected
 
 
 @pytest.mark.parametrize(
