@@ -4,6 +4,7 @@ instead."""
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -41,10 +42,12 @@ class _Settings:
     cpu_bf16: bool
 
     def __getitem__(self, name: str) -> Any:
-        """What the run would use: the recipe's value or TRL's default."""
+        """What the run would use: the recipe's value or TRL's default; None for a key that the method lacks."""
         if name in self.invalid:
             raise _Invalid(name)
-        return self.values[name] if name in self.values else self.keys[name].default
+        if name in self.values:
+            return self.values[name]
+        return self.keys[name].default if name in self.keys else None
 
     def set_as(self, name: str) -> str:
         """The value as a message names it."""
@@ -314,6 +317,136 @@ def _plateau(s: _Settings) -> Problem | None:
     return None
 
 
+# Rules of `method: grpo`
+
+
+def _grpo_extractor(s: _Settings) -> Problem | None:
+    if s["method"] != "grpo" or s["extractor"] in (None, "persona_tree"):
+        return None
+    return "extractor", (
+        f"`method` is grpo but `extractor` is {s['extractor']}: the rewards of this version score operations on a "
+        "PersonaTree. Write `extractor: persona_tree`, or `method: sft`."
+    )
+
+
+def _groups_fill_the_batch(s: _Settings) -> Problem | None:
+    """Batch sizes count completions; each step needs whole groups of them, from all processes together."""
+    if s["method"] != "grpo":
+        return None
+    if s["generation_batch_size"] and s["steps_per_generation"]:
+        return "steps_per_generation", (
+            "`generation_batch_size` and `steps_per_generation` say the same thing twice. Keep one of them."
+        )
+    size, each, processes = s["num_generations"], s["per_device_train_batch_size"], _processes(s)
+    if s["generation_batch_size"]:
+        batch, at_once = s["generation_batch_size"], each * processes
+        if batch % at_once or batch % size:
+            valid = math.lcm(at_once, size)
+            return "generation_batch_size", (
+                f"`generation_batch_size` is {batch}, but {each} completions a device on {_counted(processes)} and groups of "
+                f"{size} (`num_generations`) need a multiple of {valid}. Write {valid}, {2 * valid} or {3 * valid}."
+            )
+        return None
+    name = "steps_per_generation" if s["steps_per_generation"] else "gradient_accumulation_steps"
+    batch = each * processes * s[name]
+    if batch % size == 0:
+        return None
+    valid = size // math.gcd(each * processes, size)
+    return name if name in s.values else "per_device_train_batch_size", (
+        f"`per_device_train_batch_size` ({each}) x `{name}` ({s[name]}) on {_counted(processes)} are {batch} completions, no "
+        f"multiple of `num_generations` ({size}). Write `{name}: {valid}`, {2 * valid} or {3 * valid}."
+    )
+
+
+def _clip_range(s: _Settings) -> Problem | None:
+    if s["method"] != "grpo" or s["epsilon_high"] is None or s["epsilon_high"] >= s["epsilon"]:
+        return None
+    return "epsilon_high", (
+        f"`epsilon_high` is {s['epsilon_high']}, less than `epsilon` ({s['epsilon']}): the upper side of the clip is the wider "
+        "one. DAPO writes `epsilon: 0.2` and `epsilon_high: 0.28`."
+    )
+
+
+def _quantised_rollouts(s: _Settings) -> Problem | None:
+    name = _quantised(s)
+    if name is None or not s["use_vllm"]:
+        return None
+    return name, (
+        f"`{name}` is true but `use_vllm` is true: what is sent to vLLM would be packed integers, not weights. Merge the "
+        f"SFT adapter (`mnemosmith export RUN OUT`), train a bf16 LoRA on OUT (`{name}: false`), or set `use_vllm: false`."
+    )
+
+
+def _vllm_mode(s: _Settings) -> Problem | None:
+    """A key that would change nothing is an error."""
+    if s["method"] != "grpo":
+        return None
+    given = [name for name in s.values if name.startswith("vllm_")]
+    if not s["use_vllm"]:
+        if not given:
+            return None
+        named = ", ".join(f"`{name}`" for name in given)
+        return given[0], f"{named} set, but {s.set_as('use_vllm')}. Set `use_vllm: true`, or remove what is for vLLM."
+    if s["use_cpu"]:
+        return "use_vllm", (
+            "`use_vllm` is true but `use_cpu` is true: TRL hands weights to vLLM on a GPU only. Set `use_vllm: false`; "
+            "completions are then sampled with transformers."
+        )
+    mode = s["vllm_mode"]
+    other = _COLOCATE_ONLY if mode == "server" else _SERVER_ONLY
+    idle = next((name for name in given if name in other), None)
+    if idle is not None:
+        remedy = (
+            "it is an option of the server's own command (`trl vllm-serve`)"
+            if mode == "server"
+            else "there is no server"
+        )
+        return idle, f"`{idle}` is set but `vllm_mode` is {mode}: {remedy}. Remove it, or change `vllm_mode`."
+    parallel = s["vllm_tensor_parallel_size"]
+    if mode == "colocate" and _processes(s) % parallel:
+        return "vllm_tensor_parallel_size", (
+            f"`vllm_tensor_parallel_size` is {parallel}, but {_counted(_processes(s))} cannot be divided by it. Write a divisor "
+            f"of {_processes(s)}."
+        )
+    return None
+
+
+def _merged_under_shards(s: _Settings) -> Problem | None:
+    sharded = _zero_stage(s) == 3 or s.environ.get("ACCELERATE_USE_FSDP", "").lower() == "true"
+    if not (s["use_vllm"] and s["use_peft"] and sharded):
+        return None
+    return "use_peft", (
+        "`use_peft` and `use_vllm` are true while ZeRO-3 or FSDP shards the weights: the base, into which the adapter is merged "
+        "for each hand-over to vLLM, could not be restored bit by bit and would drift. Launch with "
+        "recipes/accelerate/ddp.yaml or zero2.yaml, or train all weights (`use_peft: false`)."
+    )
+
+
+_SERVER_ONLY = (
+    "vllm_server_base_url",
+    "vllm_server_host",
+    "vllm_server_port",
+    "vllm_server_timeout",
+    "vllm_group_port",
+)
+_COLOCATE_ONLY = (
+    "vllm_gpu_memory_utilization",
+    "vllm_max_model_length",
+    "vllm_tensor_parallel_size",
+    "vllm_enable_sleep_mode",
+    "vllm_model_impl",
+)
+
+
+def _processes(s: _Settings) -> int:
+    given = s.environ.get("WORLD_SIZE", "1")
+    return int(given) if given.isdigit() and int(given) > 0 else 1
+
+
+def _counted(processes: int) -> str:
+    return "1 process" if processes == 1 else f"{processes} processes"
+
+
 RULES: tuple[Callable[[_Settings], Problem | None], ...] = (
     _one_dataset,
     _splits,
@@ -330,4 +463,10 @@ RULES: tuple[Callable[[_Settings], Problem | None], ...] = (
     _push_to_hub,
     _best_model,
     _plateau,
+    _grpo_extractor,
+    _groups_fill_the_batch,
+    _clip_range,
+    _quantised_rollouts,
+    _vllm_mode,
+    _merged_under_shards,
 )

@@ -11,14 +11,21 @@ from pathlib import Path
 from typing import Any
 
 SNAPSHOT_FILE = Path(__file__).parent / "trl_keys.json"
-METHODS = ("sft",)  # what this version can train
-PLANNED_METHODS = ("grpo", "classifier")
+METHODS = ("sft", "grpo")  # what this version can train
+PLANNED_METHODS = ("classifier",)
 EXTRACTORS = ("triplets", "continuity", "persona_tree")
 OVERLONG = ("refuse", "drop")
-TRAINER_CONFIGS = {"sft": "SFTConfig"}
+REWARDS = ("process", "judge")
+TRAINER_CONFIGS = {"sft": "SFTConfig", "grpo": "GRPOConfig"}
 
-SECTIONS = ("task", "data", "model", "trainer")
-SECTION_TITLES = {"task": "Task", "data": "Data", "model": "Model and adapter", "trainer": "Trainer"}
+SECTIONS = ("task", "data", "reward", "model", "trainer")
+SECTION_TITLES = {
+    "task": "Task",
+    "data": "Data",
+    "reward": "Reward and groups",
+    "model": "Model and adapter",
+    "trainer": "Trainer",
+}
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,7 @@ class Key:
     high: float | None = None
     high_allowed: bool = True
     configs: tuple[str, ...] = ()  # TRL dataclasses that have the key; empty for our own keys
+    methods: tuple[str, ...] = METHODS  # of our own keys: the methods that have it
 
 
 OUR_KEYS: dict[str, Key] = {
@@ -69,11 +77,58 @@ OUR_KEYS: dict[str, Key] = {
             "data",
             ("str",),
             "refuse",
-            "Rows whose prompt leaves no room for the completion within `max_length`: refuse the run, or drop them "
-            "with a count.",
+            "Rows whose prompt leaves no room for the completion within `max_length` (grpo: within what the model, or "
+            "vLLM, takes): refuse the run, or drop them with a count.",
             OVERLONG,
         ),
         Key("eval_rows", "data", ("int", "null"), None, "Evaluate on this many rows at most.", low=1),
+        Key(
+            "reward",
+            "reward",
+            ("str",),
+            "process",
+            "What scores a completion: process (computed from gold, tree and dialogue) or judge (an LLM, as in the paper).",
+            REWARDS,
+            methods=("grpo",),
+        ),
+        Key(
+            "reward_options",
+            "reward",
+            ("dict",),
+            {},
+            "process: the weights `operations`, `state`, `keep`, `grounding` (they sum to 1), `redundancy`, `overlong`, and "
+            "`overlong_cache` (tokens before `max_completion_length` from which length costs). judge: `base_url`, `model`, "
+            "`api_key_env` (the environment variable with the key), `sampling`, `attempts`, `concurrency`, `timeout`.",
+            methods=("grpo",),
+        ),
+        Key(
+            "operation_credit",
+            "reward",
+            ("float",),
+            0.0,
+            "Weight of an operation's own advantage, on the tokens of its line, beside the completion's. 0: none (the paper).",
+            low=0,
+            methods=("grpo",),
+        ),
+        Key(
+            "dynamic_sampling_min_std",
+            "reward",
+            ("float",),
+            0.02,
+            "A group of completions whose rewards lie closer than this is replaced by a new prompt. 0: only equal rewards "
+            "(the paper).",
+            low=0,
+            methods=("grpo",),
+        ),
+        Key(
+            "dynamic_sampling_max_tries",
+            "reward",
+            ("int",),
+            3,
+            "How often; a group that is still flat then keeps an advantage of exactly 0. 0: no dynamic sampling.",
+            low=0,
+            methods=("grpo",),
+        ),
     )
 }
 
@@ -95,8 +150,16 @@ _RANGES: dict[str, tuple[float | None, bool, float | None, bool]] = {
             "ddp_bucket_cap_mb",
             "lora_r",
             "lora_alpha",
+            "max_completion_length",
+            "generation_batch_size",
+            "steps_per_generation",
+            "num_iterations",
+            "num_generations_eval",
+            "vllm_max_model_length",
+            "vllm_tensor_parallel_size",
         )
     },
+    "num_generations": (2, True, None, True),
     **{
         name: (0, False, None, True)
         for name in (
@@ -107,11 +170,15 @@ _RANGES: dict[str, tuple[float | None, bool, float | None, bool]] = {
             "save_steps",
             "adam_epsilon",
             "neftune_noise_alpha",
+            "temperature",
         )
     },
     **{
         name: (0, True, None, True)
         for name in (
+            "beta",
+            "epsilon_high",
+            "top_k",
             "warmup_steps",
             "weight_decay",
             "max_grad_norm",
@@ -123,11 +190,18 @@ _RANGES: dict[str, tuple[float | None, bool, float | None, bool]] = {
     },
     **{name: (0, True, 1, False) for name in ("lora_dropout", "adam_beta1", "adam_beta2", "label_smoothing_factor")},
     "max_steps": (-1, True, None, True),
+    "epsilon": (0, True, 1, False),
+    **{name: (0, False, 1, True) for name in ("top_p", "vllm_gpu_memory_utilization")},
 }
 
 _CHOICES: dict[str, tuple[Any, ...]] = {
-    "bnb_4bit_quant_storage": ("uint8", "bfloat16", "float16", "float32"),  # a bare str in TRL
+    # bare texts in TRL
+    "bnb_4bit_quant_storage": ("uint8", "bfloat16", "float16", "float32"),
+    "vllm_mode": ("colocate", "server"),
+    "scale_rewards": ("group", "batch", "none"),
+    "importance_sampling_level": ("token", "sequence"),
 }
+_LOSSES = ("dapo", "grpo", "bnpo", "dr_grpo", "cispo", "sapo", "luspo", "vespo")  # `loss_type` of grpo
 
 # Keys of TRL that a recipe may not set.
 REFUSED: dict[str, str] = {
@@ -152,20 +226,21 @@ def snapshot() -> dict[str, Any]:
 @functools.cache
 def known_keys(method: str = "sft") -> Mapping[str, Key]:
     """Every key that a recipe of this method may hold."""
-    keys = dict(OUR_KEYS)
+    keys = {name: key for name, key in OUR_KEYS.items() if method in key.methods}
     for config, section in (("ModelConfig", "model"), (TRAINER_CONFIGS[method], "trainer")):
         for name, entry in snapshot()[config].items():
             low, low_allowed, high, high_allowed = _RANGES.get(name, (None, True, None, True))
             types = tuple(entry["types"])
             if name == "resume_from_checkpoint":  # Trainer.train() takes true and false too
                 types = ("str", "bool", "null")
+            choices = _LOSSES if (method, name) == ("grpo", "loss_type") else tuple(entry["choices"] or ())
             keys[name] = Key(
                 name,
                 section,
                 types,
                 entry["default"],
                 entry["help"],
-                _CHOICES.get(name, tuple(entry["choices"] or ())),
+                _CHOICES.get(name, choices),
                 low,
                 low_allowed,
                 high,
@@ -175,9 +250,9 @@ def known_keys(method: str = "sft") -> Mapping[str, Key]:
     return keys
 
 
-def grpo_only_keys() -> frozenset[str]:
-    """Keys that exist in a GRPO recipe and not in an SFT one."""
-    return frozenset(snapshot()["GRPOConfig"].keys() - snapshot()["SFTConfig"].keys() | {"reward_funcs"})
+def methods_with(name: str) -> tuple[str, ...]:
+    """The methods whose recipes may hold this key."""
+    return tuple(method for method in METHODS if name in known_keys(method))
 
 
 # Other tools' name for a key that takes the same value.
@@ -242,6 +317,15 @@ RENAMED: dict[str, str] = {
         "extractor": "task extractor_name",
         "extractor_options": "extractor_args extractor_kwargs",
         "method": "stage train_stage training_method",
+        "num_generations": "num_sample_generations group_size n_generations num_return_sequences rollout_n samples_per_prompt",
+        "max_completion_length": "max_response_length response_length max_response_len max_gen_length",
+        "beta": "kl_coef kl_beta init_kl_coef kl_loss_coef kl_penalty",
+        "epsilon": "clip_range cliprange clip_ratio eps_clip clip_epsilon epsilon_low clip_ratio_low eps_clip_low",
+        "epsilon_high": "clip_ratio_high eps_clip_high clip_high",
+        "dynamic_sampling_max_tries": "max_resample_times",
+        "mask_truncated_completions": "overlong_filter",
+        "vllm_gpu_memory_utilization": "gpu_memory_utilization rollout_gpu_memory_utilization",
+        "reward": "reward_funcs reward_func reward_function reward_model",
     }.items()
     for old in olds.split()
 }
@@ -298,11 +382,18 @@ CHANGED: dict[str, tuple[tuple[str, ...], str]] = {
         name: (
             (),
             "An extractor's contract sets how many tokens it may answer with; in training the row's length is capped "
-            "by `max_length`. Remove it.",
+            "by `max_length`, a rollout's by `max_completion_length`. Remove it.",
         )
         for name in ("max_new_tokens", "max_prompt_length", "max_target_length", "max_source_length")
     },
-    "num_sample_generations": ((), "It belongs to `method: grpo`, where TRL calls it `num_generations`. Remove it."),
+    "dynamic_sample": (
+        ("dynamic_sampling_max_tries",),
+        "Write `dynamic_sampling_max_tries: 3`, or 0 for none.",
+    ),
+    **{
+        name: (("reward_options",), "Write `reward_options: {{overlong_cache: {value}}}`.")
+        for name in ("soft_cache_length", "overlong_buffer_length", "overlong_buffer_len")
+    },
     "overwrite_output_dir": (
         (),
         "transformers 5 has no such key: a run resumes from the last checkpoint in `output_dir`. Remove it, and write "
@@ -399,24 +490,25 @@ def normalise(name: str) -> str:
     return name.strip().lower().lstrip("-_").replace("-", "_").replace(" ", "_")
 
 
-def replacements(name: str) -> tuple[str, ...]:
+def replacements(name: str, method: str = "sft") -> tuple[str, ...]:
     """The recipe keys that an unknown key most likely meant; empty where nothing replaces it or nothing is near."""
     plain = normalise(name)
-    if plain in known_keys():
+    if plain in known_keys(method):
         return (plain,)
     if plain in RENAMED:
         return (RENAMED[plain],)
     if plain in CHANGED:
         return CHANGED[plain][0]
-    if plain in grpo_only_keys():
+    if methods_with(plain):
         return ()
-    return nearest(plain)
+    return nearest(plain, method)
 
 
-def nearest(plain: str) -> tuple[str, ...]:
+def nearest(plain: str, method: str = "sft") -> tuple[str, ...]:
     """The recipe key with the nearest spelling, also by way of another tool's key; empty where none is near."""
-    candidates: dict[str, tuple[str, ...]] = {name: (name,) for name in known_keys()}
-    candidates |= {old: (new,) for old, new in RENAMED.items()}
-    candidates |= {old: new for old, (new, _) in CHANGED.items() if new}
+    keys = known_keys(method)
+    candidates: dict[str, tuple[str, ...]] = {name: (name,) for name in keys}
+    candidates |= {old: (new,) for old, new in RENAMED.items() if new in keys}
+    candidates |= {old: new for old, (new, _) in CHANGED.items() if new and new[0] in keys}
     close = difflib.get_close_matches(plain, candidates, n=1, cutoff=0.75)
     return candidates[close[0]] if close else ()

@@ -21,14 +21,15 @@ import yaml
 from recipes.checks import cross_field_problems
 from recipes.keys import (
     CHANGED,
+    METHODS,
     OUR_KEYS,
     REFUSED,
     RENAMED,
     SECTION_TITLES,
     SECTIONS,
     TRAINER_CONFIGS,
-    grpo_only_keys,
     known_keys,
+    methods_with,
     nearest,
     normalise,
     replacements,
@@ -118,11 +119,14 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), environ: Mapping[str,
     values: dict[str, Any] = {}
     invalid: set[str] = set()
     meant: set[str] = set()  # keys that an unknown key stood for: not to be called missing as well
-    keys = known_keys()
+    method = next(
+        (known for known in METHODS if known == raw.get("method")), METHODS[0]
+    )  # a wrong one is reported below
+    keys = known_keys(method)
     for name, value in raw.items():
         if name not in keys or name in REFUSED:
-            meant.update(_meant_by(name, value))
-            problems.append((lines[name], unknown_key_message(name, value)))
+            meant.update(_meant_by(name, value, method))
+            problems.append((lines[name], unknown_key_message(name, value, method)))
             continue
         try:
             values[name] = check_value(keys[name], value)
@@ -137,24 +141,8 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), environ: Mapping[str,
         problems.append((lines.get(name), message))
     if problems:
         raise RecipeError(str(path), in_order(problems))
-    return Recipe(path, {**{name: key.default for name, key in OUR_KEYS.items()}, **values})
-
-
-def parse_overrides(arguments: Sequence[str]) -> dict[str, Any]:
-    """`--key value` and `--key=value` as a mapping, values read as YAML. Exact names only. Raises RecipeError."""
-    problems: list[Problem] = []
-    overrides = _read_overrides(arguments, problems)
-    for name, value in overrides.items():
-        if name not in known_keys() or name in REFUSED:
-            problems.append((COMMAND_LINE, unknown_key_message(name, value)))
-            continue
-        try:
-            overrides[name] = check_value(known_keys()[name], value)
-        except BadValue as error:
-            problems.append((COMMAND_LINE, f"`{name}` is {show(value)}{error}"))
-    if problems:
-        raise RecipeError("overrides", in_order(problems))
-    return overrides
+    ours = {name: key.default for name, key in OUR_KEYS.items() if method in key.methods}
+    return Recipe(path, {**ours, **values})
 
 
 def find_recipes(root: Path = RECIPES) -> list[Path]:
@@ -172,17 +160,17 @@ def describe_key(name: str) -> str:
 
     Raises RecipeError for a name that is neither.
     """
-    key = known_keys().get(name)
-    if key is None or name in REFUSED:
+    methods = methods_with(name)
+    if not methods or name in REFUSED:
         plain = normalise(name)
-        if key is None and not (
-            plain in known_keys() or plain in RENAMED or plain in CHANGED or plain in grpo_only_keys()
-        ):
+        if not (methods or methods_with(plain) or plain in RENAMED or plain in CHANGED):
             raise RecipeError("key", [unknown_key_message(name, None)])
         return unknown_key_message(name, None)
+    key = known_keys(methods[0])[name]
+    only = "" if methods == METHODS else f"; only with method: {', '.join(methods)}"
     origin = "TRL's " + ", ".join(key.configs) if key.configs else "Mnemosmith's own"
     text = [
-        f"{key.name} ({origin}; section: {SECTION_TITLES[key.section]})",
+        f"{key.name} ({origin}; section: {SECTION_TITLES[key.section]}{only})",
         f"  {key.help}",
         f"  type: {' | '.join(key.types)}",
     ]
@@ -193,71 +181,79 @@ def describe_key(name: str) -> str:
     if key.high is not None:
         text.append(f"  {'at most' if key.high_allowed else 'less than'} {key.high:g}")
     required = name in REQUIRED
-    text.append("  required" if required else f"  default: {show(key.default)}")
+    defaults = {method: show(known_keys(method)[name].default) for method in methods}
+    different = ", ".join(f"{default} ({method})" for method, default in defaults.items())
+    shown = different if len(set(defaults.values())) > 1 else show(key.default)
+    text.append("  required" if required else f"  default: {shown}")
     return "\n".join(text)
 
 
-def unknown_key_message(name: str, value: Any) -> str:
-    """Why a key may not stand in a recipe, and what to write in its place."""
+def unknown_key_message(name: str, value: Any, method: str = "sft") -> str:
+    """Why a key may not stand in a recipe of this method, and what to write in its place."""
+    keys = known_keys(method)
     plain = normalise(name)
     if name in REFUSED:
         return f"`{name}` may not be set: {REFUSED[name]}"
-    if isinstance(value, dict) and plain not in known_keys():
-        return _nested_message(name, value)
+    if isinstance(value, dict) and not methods_with(plain):
+        return _nested_message(name, value, method)
     if "." in name and not name.startswith("."):
         first, _, last = name.partition(".")
-        if first in known_keys():
+        if first in keys:
             return f"`{name}` is not a key: write the whole mapping, `{first}: {{{last}: {show(value)}}}`."
-        return f"`{name}` is not a key: recipes are flat. {_advice(last.rpartition('.')[2], value)}"
-    return f"`{name}` is not a recipe key. {_advice(name, value)}"
+        return f"`{name}` is not a key: recipes are flat. {_advice(last.rpartition('.')[2], value, method)}"
+    return f"`{name}` is not a recipe key. {_advice(name, value, method)}"
 
 
-def _advice(name: str, value: Any) -> str:
+def _advice(name: str, value: Any, method: str) -> str:
     plain = normalise(name)
     written = "<value>" if value is None else show(value)
-    if plain in known_keys():
-        return f"Write `{plain}: {written}`."
-    if plain in RENAMED:
-        key = known_keys()[RENAMED[plain]]
+    new = RENAMED.get(plain, plain)
+    key = known_keys(method).get(new)
+    if key is not None:
+        if new == plain:
+            return f"Write `{plain}: {written}`."
         try:
             check_value(key, value)
         except BadValue:
-            return f"Write `{key.name}`."
-        return f"Write `{key.name}: {written}`."
-    if plain in CHANGED:
+            return f"Write `{new}`."
+        return f"Write `{new}: {written}`."
+    if plain in CHANGED and all(each in known_keys(method) for each in CHANGED[plain][0]):
         return CHANGED[plain][1].format(value=written)
-    if plain in grpo_only_keys():
-        return "It belongs to `method: grpo`, which is not in this version. Remove it."
-    near = nearest(plain)
+    elsewhere = methods_with(new) or methods_with(CHANGED[plain][0][0] if plain in CHANGED else "")
+    if elsewhere:
+        called = f", where it is called `{new}`" if new != plain else ""
+        return f"It belongs to `method: {elsewhere[0]}`{called}; this recipe's is {method}. Remove it."
+    near = nearest(plain, method)
     if near:
         return f"Did you mean `{near[0]}`?"
-    return "No key of TRL's SFTConfig or ModelConfig or of ours is like it. Remove it."
+    return f"No key of TRL's {TRAINER_CONFIGS[method]} or ModelConfig or of ours is like it. Remove it."
 
 
-def _nested_message(section: str, value: dict[Any, Any]) -> str:
+def _nested_message(section: str, value: dict[Any, Any], method: str) -> str:
+    keys = known_keys(method)
     moves = []
     for inner, inner_value in value.items():
         joined = normalise(f"{section}_{inner}")
-        exact = next((name for name in (str(inner), joined) if name in known_keys()), None)
+        exact = next((name for name in (str(inner), joined) if name in keys), None)
         if exact is not None:
             moves.append(
                 f"move `{exact}` to the top level"
                 if exact == inner
                 else f"write `{inner}` as `{exact}` at the top level"
             )
-        elif replacement := replacements(joined if joined in RENAMED else str(inner)):
+        elif replacement := replacements(joined if joined in RENAMED else str(inner), method):
             moves.append(f"write `{inner}` as `{replacement[0]}` at the top level")
         else:
-            moves.append(f"`{inner}`: {_advice(str(inner), inner_value).rstrip('.')}")
+            moves.append(f"`{inner}`: {_advice(str(inner), inner_value, method).rstrip('.')}")
     return f"`{section}` is not a recipe key: recipes are flat{': ' + '; '.join(moves) if moves else ''}."
 
 
-def _meant_by(name: str, value: Any) -> set[str]:
+def _meant_by(name: str, value: Any, method: str) -> set[str]:
     if name in REFUSED:
         return set()
     if isinstance(value, dict):
-        return {new for inner in value for new in replacements(str(inner))} | set(replacements(name))
-    return set(replacements(name.rpartition(".")[2]))
+        return {new for inner in value for new in replacements(str(inner), method)} | set(replacements(name, method))
+    return set(replacements(name.rpartition(".")[2], method))
 
 
 def _read_overrides(arguments: Sequence[str], problems: list[Problem]) -> dict[str, Any]:
@@ -283,7 +279,8 @@ def _read_overrides(arguments: Sequence[str], problems: list[Problem]) -> dict[s
             value = yaml.safe_load(text)
         except yaml.YAMLError:
             value = text
-        key = known_keys().get(name)
+        methods = methods_with(name)
+        key = known_keys(methods[0])[name] if methods else None
         if key is not None and set(key.types) <= {"str", "null"} and value is not None and not isinstance(value, str):
             value = text  # a shell has no quotes left to say that 123 or `no` is text
         overrides[name] = value

@@ -25,6 +25,7 @@ from typing import Any
 from extractors import Extractor, InputError, load_extractor
 from recipes.loader import Recipe, RecipeError, load_recipe
 from recipes.models import ModelError, resolve_model
+from training.build import as_lines, load_model, load_tokenizer, memory_estimate, model_card, peak_memory
 from training.data import Encoded, Source, encode, load_split, refuse_overlong, show_mask, token_statistics
 from training.record import (
     RunError,
@@ -98,10 +99,8 @@ def train(recipe: Recipe, extractor: Extractor[Any, Any]) -> dict[str, Any]:
     )
 
     # Build: TRL's own configuration objects, from TRL's own keys.
-    import torch
     from datasets import Dataset
-    from transformers import AutoModelForCausalLM
-    from trl import ModelConfig, SFTConfig, get_peft_config, get_quantization_config
+    from trl import ModelConfig, SFTConfig, get_peft_config
 
     from training.trainer import GuardedSFTTrainer, keep_freed_memory
 
@@ -110,7 +109,6 @@ def train(recipe: Recipe, extractor: Extractor[Any, Any]) -> dict[str, Any]:
     args = SFTConfig(**settings)
     if args.use_cpu:
         keep_freed_memory()
-    model_config = ModelConfig(**recipe.model_values())
     record = run_record(
         recipe,
         extractor,
@@ -125,21 +123,7 @@ def train(recipe: Recipe, extractor: Extractor[Any, Any]) -> dict[str, Any]:
         (output / "recipe.yaml").write_text(recipe.to_yaml(), encoding="utf-8")
         print_plan(encoded, tokenizer, args, checkpoint)
 
-    quantization = get_quantization_config(model_config)
-    model_kwargs: dict[str, Any] = {
-        "dtype": model_config.dtype if model_config.dtype in (None, "auto") else getattr(torch, model_config.dtype),
-        "revision": model_config.model_revision,
-        "attn_implementation": model_config.attn_implementation,
-        "trust_remote_code": args.trust_remote_code,
-        **(args.model_init_kwargs or {}),
-    }
-    args.model_init_kwargs = None  # they go to from_pretrained here, not to the trainer
-    if quantization is not None:
-        model_kwargs["quantization_config"] = quantization
-        model_kwargs["device_map"] = {"": "cpu"} if args.use_cpu else {"": int(os.environ.get("LOCAL_RANK", "0"))}
-    model = AutoModelForCausalLM.from_pretrained(model_path, **model_kwargs)
-    if not model.generation_config.do_sample:
-        model.generation_config.temperature = None  # an exported folder states 0.0, which save_pretrained refuses
+    model = load_model(recipe, args, model_path)
 
     def dataset(rows: Encoded) -> Dataset:
         return Dataset.from_dict(
@@ -155,7 +139,7 @@ def train(recipe: Recipe, extractor: Extractor[Any, Any]) -> dict[str, Any]:
         train_dataset=dataset(encoded),
         eval_dataset=dataset(eval_encoded) if eval_encoded else None,
         processing_class=tokenizer,
-        peft_config=get_peft_config(model_config),
+        peft_config=get_peft_config(ModelConfig(**recipe.model_values())),
     )
     trainable = sum(p.numel() for p in trainer.model.parameters() if p.requires_grad)
     if not trainable:
@@ -211,21 +195,6 @@ def refuse_ignored_keys(recipe: Recipe) -> None:
         )
 
 
-def load_tokenizer(recipe: Recipe, model_path: str) -> Any:
-    """The base model's tokenizer; pad token as the model has it, or the end-of-text token (masks never go by its id)."""
-    from transformers import AutoTokenizer
-
-    values = recipe.values
-    tokenizer = AutoTokenizer.from_pretrained(
-        model_path,
-        revision=values.get("model_revision", "main"),
-        trust_remote_code=values.get("trust_remote_code", False),
-    )
-    if tokenizer.pad_token_id is None:
-        tokenizer.pad_token = tokenizer.eos_token
-    return tokenizer
-
-
 def encode_split(
     recipe: Recipe, extractor: Extractor[Any, Any], tokenizer: Any, split: str
 ) -> tuple[Encoded, list[Source]]:
@@ -257,23 +226,13 @@ def run_figures(
 ) -> dict[str, Any]:
     """Throughput of this start (a resumed run counts the steps since the checkpoint): non-pad tokens/s, trained tokens/s,
     seconds per step, peak memory in bytes."""
-    import torch
-
     done = int(checkpoint.name.rpartition("-")[2]) if checkpoint else 0
     rows_seen = (steps - done) * args.per_device_train_batch_size * args.gradient_accumulation_steps * args.world_size
     rows_seen = (
         min(rows_seen, math.ceil(args.num_train_epochs) * len(encoded.examples)) if args.max_steps <= 0 else rows_seen
     )
     stats = token_statistics(encoded)
-    if torch.cuda.is_available() and not args.use_cpu:
-        peak, device = int(torch.cuda.max_memory_allocated()), torch.cuda.get_device_name()
-    else:
-        import resource
-
-        peak, device = (
-            resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-            f"cpu, {torch.get_num_threads()} threads",
-        )
+    peak, device = peak_memory(args)
     return {
         "seconds": seconds,
         "seconds_per_step": seconds / max(1, steps - done),
@@ -316,38 +275,11 @@ def dry_run(recipe: Recipe, extractor: Extractor[Any, Any]) -> int:
     print(f"  batch {batch} x {accumulation} accumulated x {world} processes")
 
     print("\n# Memory of one process (estimate)")
-    print(memory_estimate(recipe, model_path, batch, stats))
+    print(as_lines(memory_estimate(recipe, model_path, batch, int(stats["row_tokens"]["max"]))))
     print("\n# Time")
     print(time_estimate(recipe, steps * batch * accumulation * world * stats["tokens"] / stats["rows"]))
     print("\nThis was a dry run: no weights were read, nothing was trained or written.")
     return 0
-
-
-def memory_estimate(recipe: Recipe, model_path: str, batch: int, stats: dict[str, Any]) -> str:
-    """Lines of the estimate of `training.estimate`, or why there is none."""
-    from transformers import AutoConfig
-
-    from training.estimate import EstimateError, training_memory
-
-    values = recipe.values
-    config = AutoConfig.from_pretrained(model_path, revision=values.get("model_revision", "main")).to_dict()
-    four_bit = values.get("load_in_4bit")
-    try:
-        parts = training_memory(
-            config,
-            quantization=None if not four_bit else "nf4-double" if values.get("use_bnb_nested_quant") else "nf4",
-            dtype=values.get("dtype", "float32"),
-            lora_r=values.get("lora_r", 16),
-            targets=values.get("lora_target_modules") or ("q_proj", "v_proj"),  # PEFT's default for these families
-            full=not values.get("use_peft"),
-            lora_dropout=values.get("lora_dropout", 0.05),
-            batch_size=batch,
-            length=int(stats["row_tokens"]["max"]),
-            gradient_checkpointing=values.get("gradient_checkpointing", True),
-        )
-    except EstimateError as error:
-        return f"  unknown: {error}"
-    return "\n".join(f"  {name}: {size / 2**30:.2f} GiB" for name, size in parts.items())
 
 
 def time_estimate(recipe: Recipe, tokens: float) -> str:
@@ -366,29 +298,6 @@ def time_estimate(recipe: Recipe, tokens: float) -> str:
                 f"  about {tokens / speed / 60:.0f} minutes: {tokens:.0f} tokens at the {speed:.0f}/s of {path.parent}"
             )
     return f"  unknown: {tokens:.0f} tokens, and no finished run of this model and device in {output.parent}"
-
-
-def model_card(record: dict[str, Any]) -> str:
-    """README.md of the run folder: what was trained, from what, and how to go on."""
-    data = "\n".join(f"- {d['path']} ({d['split']}): {d['rows']} rows, sha256 {d['sha256']}" for d in record["dataset"])
-    loss = "" if record["eval_loss"] is None else f", eval loss {record['eval_loss']:.4f}"
-    return f"""---
-base_model: {record["model"]["name"]}
-library_name: peft
-tags: [mnemosmith, {record["extractor"]["name"]}]
----
-# {record["extractor"]["name"]} extractor (contract version {record["extractor"]["version"]})
-
-Fine-tuned from `{record["model"]["name"]}` with mnemosmith (method `{record["recipe"]["method"]}`, seed {record["seed"]}),
-{record["steps"]} steps, training loss {record["train_loss"]:.4f}{loss}.
-
-Data:
-{data}
-
-The whole recipe stands in `recipe.yaml`, versions and digests in `run.json`. Before it is served it has to be merged:
-
-    mnemosmith export {record["recipe"]["output_dir"]} OUT
-"""
 
 
 if __name__ == "__main__":

@@ -19,11 +19,12 @@ from trl import SFTTrainer
 from training.record import RunError
 
 
-class GuardedSFTTrainer(SFTTrainer):  # type: ignore[misc]
-    """Raises RunError at the first non-finite loss or gradient norm that is logged, and before any save of weights of
-    which a trainable one is not finite (a checkpoint of NaNs would be resumed from without a word)."""
+class Guarded:
+    """Before a trainer of transformers: raises RunError at the first non-finite loss or gradient norm that is logged, and
+    before any save of weights of which a trainable one is not finite (a checkpoint of NaNs would be resumed from without a
+    word)."""
 
-    def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
+    def log(self: Any, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
         for name in ("loss", "grad_norm", "eval_loss"):
             value = logs.get(name)
             if value is not None and not math.isfinite(float(value)):
@@ -31,7 +32,19 @@ class GuardedSFTTrainer(SFTTrainer):  # type: ignore[misc]
                     f"`{name}` is {value} at step {self.state.global_step}: the run has diverged. The last checkpoint is "
                     "still good; lower `learning_rate` or `max_grad_norm`, and start again."
                 )
-        super().log(logs, *args, **kwargs)
+        super().log(logs, *args, **kwargs)  # type: ignore[misc]
+
+    def save_model(self: Any, output_dir: str | None = None, _internal_call: bool = False) -> None:
+        for name, parameter in self.model.named_parameters():
+            if parameter.requires_grad and parameter.numel() and not torch.isfinite(parameter).all():
+                raise RunError(
+                    f"{name} is not finite at step {self.state.global_step}; it was not saved. Lower `learning_rate`."
+                )
+        super().save_model(output_dir, _internal_call)  # type: ignore[misc]
+
+
+class GuardedSFTTrainer(Guarded, SFTTrainer):  # type: ignore[misc]
+    """SFTTrainer with the guard and the shorter way."""
 
     def compute_loss(
         self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
@@ -70,14 +83,6 @@ class GuardedSFTTrainer(SFTTrainer):  # type: ignore[misc]
             )
             self._total_train_tokens += int(self.accelerator.gather_for_metrics(tokens).sum())
         metrics["num_tokens"] = [self._total_train_tokens]
-
-    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
-        for name, parameter in self.model.named_parameters():
-            if parameter.requires_grad and parameter.numel() and not torch.isfinite(parameter).all():
-                raise RunError(
-                    f"{name} is not finite at step {self.state.global_step}; it was not saved. Lower `learning_rate`."
-                )
-        super().save_model(output_dir, _internal_call)
 
 
 def keep_freed_memory() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -236,3 +237,77 @@ def test_cross_field_errors_carry_the_line_of_their_key(tmp_path):
     with pytest.raises(RecipeError) as caught:
         load_recipe(path, environ={})
     assert [problem.split("`")[0] for problem in caught.value.problems] == ["line 7: ", "line 8: "]
+
+
+# Reinforcement learning: batches of whole groups, how completions are made
+
+GRPO = {"method": "grpo", "extractor": "persona_tree", "dataset_name": "data"}
+
+
+def grpo_problems(environ: dict[str, str] | None = None, **changed: Any) -> str:
+    return "\n".join(
+        message for _, message in cross_field_problems({**GRPO, **changed}, known_keys("grpo"), environ=environ or {})
+    )
+
+
+@pytest.mark.parametrize(
+    ("environ", "changed", "expected"),
+    [
+        (
+            {},
+            {"per_device_train_batch_size": 3, "gradient_accumulation_steps": 4},
+            "(3) x `gradient_accumulation_steps` (4) on 1 process are 12 completions, no multiple of `num_generations` (8). "
+            "Write `gradient_accumulation_steps: 8`, 16 or 24.",
+        ),
+        (
+            {"WORLD_SIZE": "2"},
+            {"per_device_train_batch_size": 1, "gradient_accumulation_steps": 2},
+            "on 2 processes are 4 completions, no multiple of `num_generations` (8). "
+            "Write `gradient_accumulation_steps: 4`, 8 or 12.",
+        ),
+        ({}, {"generation_batch_size": 12}, "need a multiple of 8. Write 8, 16 or 24."),
+        ({}, {"generation_batch_size": 16, "steps_per_generation": 2}, "say the same thing twice"),
+        ({}, {"epsilon": 0.28, "epsilon_high": 0.2}, "`epsilon_high` is 0.2, less than `epsilon` (0.28)"),
+        (
+            {},
+            {"use_vllm": True, "use_peft": True, "load_in_4bit": True, "dtype": "bfloat16"},
+            "Merge the SFT adapter (`mnemosmith export RUN OUT`), train a bf16 LoRA on OUT (`load_in_4bit: false`)",
+        ),
+        ({}, {"vllm_mode": "server"}, "`vllm_mode` set, but `use_vllm` is not set (TRL's default is false)"),
+        ({}, {"use_vllm": True, "use_cpu": True, "bf16": False}, "TRL hands weights to vLLM on a GPU only"),
+        (
+            {},
+            {"use_vllm": True, "vllm_mode": "server", "vllm_gpu_memory_utilization": 0.4},
+            "`vllm_gpu_memory_utilization` is set but `vllm_mode` is server: it is an option of the server's own command",
+        ),
+        ({}, {"use_vllm": True, "vllm_server_port": 8000}, "`vllm_server_port` is set but `vllm_mode` is colocate"),
+        (
+            {"WORLD_SIZE": "4"},
+            {"use_vllm": True, "vllm_tensor_parallel_size": 3},
+            "`vllm_tensor_parallel_size` is 3, but 4 processes cannot be divided by it. Write a divisor of 4.",
+        ),
+        (
+            {"ACCELERATE_USE_DEEPSPEED": "true", "ACCELERATE_DEEPSPEED_ZERO_STAGE": "3"},
+            {"use_vllm": True, "use_peft": True},
+            "could not be restored bit by bit and would drift",
+        ),
+        ({}, {"extractor": "triplets"}, "Write `extractor: persona_tree`, or `method: sft`."),
+    ],
+)
+def test_grpo_settings_that_cannot_work_are_refused_with_what_to_write(environ, changed, expected):
+    assert expected in grpo_problems(environ, **changed)
+
+
+@pytest.mark.parametrize(
+    ("environ", "changed"),
+    [
+        ({}, {}),
+        ({"WORLD_SIZE": "2"}, {"per_device_train_batch_size": 1, "gradient_accumulation_steps": 8}),
+        ({}, {"per_device_train_batch_size": 4, "generation_batch_size": 16}),
+        ({}, {"use_vllm": True, "vllm_gpu_memory_utilization": 0.4, "use_peft": True}),
+        ({}, {"use_vllm": True, "vllm_mode": "server", "vllm_server_port": 8000}),
+        ({}, {"load_in_4bit": True, "use_peft": True, "dtype": "bfloat16"}),
+    ],
+)
+def test_grpo_settings_that_work_are_accepted(environ, changed):
+    assert grpo_problems(environ, **changed) == ""
