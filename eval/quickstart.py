@@ -1,5 +1,5 @@
 """The whole walk on a CPU, offline: simulate, ask a teacher, dry run, baselines, the model before, train, export, the model
-after, serve; then the same for the MemListener, which keeps a PersonaTree of each of these people.
+after, serve; then the same for the MemListener, which keeps a PersonaTree of each of these people, and is aligned by its reward.
 
 Every stage is one of the toolkit's own commands, run as a user would run it, in a process of its own; stages meet only
 through the folders they write. A stage is skipped while nothing that it reads has changed (its command, recipes, input
@@ -35,6 +35,7 @@ TRAIN_RECIPE = RECIPES / "triplets-smollm2-135m.yaml"
 SYNTHESIS_RECIPE = RECIPES / "synthesis.yaml"
 EVAL_RECIPE = RECIPES / "eval-triplets.yaml"
 TREE_RECIPE = RECIPES / "persona-tree-smollm2-135m.yaml"
+ALIGN_RECIPE = RECIPES / "persona-tree-dapo-smollm2-135m.yaml"
 TREE_EVAL_RECIPE = RECIPES / "eval-persona-tree.yaml"
 # Sources that decide no stage's result.
 ONLY_SHOWN = ("quickstart.py", "quickstart_report.py", "report.py", "sections.py", "results.py")
@@ -62,6 +63,7 @@ def stages(out: Path) -> list[Stage]:
     """The walk in its order."""
     world, run, export = out / "world", out / "run", out / "export"
     operations, tree_run, tree_export = out / "operations", out / "persona-tree-run", out / "persona-tree-export"
+    align_run, align_export = out / "persona-tree-dapo-run", out / "persona-tree-dapo-export"
     splits, tree_splits = (
         tuple(folder / f"{name}.jsonl" for name in ("train", "dev", "test")) for folder in (world, operations)
     )
@@ -77,9 +79,9 @@ def stages(out: Path) -> list[Stage]:
         command = ("eval", str(recipe), "--dataset_name", str(data), "--output_dir", str(folder), *dtype, *more)
         return Stage(name, what, command, (recipe, *rows, *reads), folder, ("extractors", "eval", "serve"))
 
-    def exporting(name: str, source: Path, folder: Path) -> Stage:
+    def exporting(name: str, source: Path, folder: Path, weights: str = "model.safetensors") -> Stage:
         what = "merge, prove the merge, write the folder that a server takes"
-        reads = (source / "run.json", source / "model.safetensors")
+        reads = (source / "run.json", source / weights)
         command = ("export", str(source), str(folder), "--overwrite")
         return Stage(name, what, command, reads, folder, ("extractors", "serve"))
 
@@ -193,6 +195,24 @@ def stages(out: Path) -> list[Stage]:
             tree_export,
             *("--input", str(TREE_EXAMPLE)),
             reads=(TREE_EXAMPLE,),
+        ),
+        Stage(
+            "tree-align",
+            "reinforcement learning of the MemListener: its own answers, scored by what they do to the tree",
+            (
+                *("train", str(ALIGN_RECIPE), "--dataset_name", str(operations)),
+                *("--model_name_or_path", str(tree_export), "--output_dir", str(align_run), *fast),
+            ),
+            (ALIGN_RECIPE, *tree_splits, tree_export / "export_report.json"),
+            align_run,
+            ("extractors", "recipes", "training"),
+        ),
+        exporting("tree-align-export", align_run, align_export, "adapter_model.safetensors"),
+        evaluation(
+            "tree-aligned",
+            "the aligned MemListener, on the same rows",
+            *("--model", str(align_export)),
+            reads=(align_export / "extractor.json", align_export / "config.json"),
         ),
     ]
 

@@ -20,9 +20,11 @@ from eval.sections import (
     metrics_table,
     middle_walk,
     replay_sections,
+    reward_curve,
 )
 
 TREE_MODEL = "SmolLM2-135M, first trained on triplets"
+ALIGNED_MODEL = "the same, aligned by its reward"
 
 
 def write_quickstart_report(out: Path, steps: Mapping[str, float]) -> dict[str, Any]:
@@ -56,7 +58,7 @@ def write_quickstart_report(out: Path, steps: Mapping[str, float]) -> dict[str, 
                 "model": TREE_MODEL,
                 **{
                     kind: {name: score.value for name, score in result.metrics.items()}
-                    for kind, result in zip(("trained", "base", "no_op"), trees.values(), strict=True)
+                    for kind, result in zip(("trained", "aligned", "base", "no_op"), trees.values(), strict=True)
                 },
                 "n": trees[TREE_MODEL].metrics["state_f1"].n,
                 "replays": _replays(trees[TREE_MODEL])["final"],
@@ -72,6 +74,7 @@ def write_quickstart_report(out: Path, steps: Mapping[str, float]) -> dict[str, 
         },
         "training": _training(out / "run"),
         "tree_training": _training(out / "persona-tree-run"),
+        "alignment": _alignment(out / "persona-tree-dapo-run"),
         "export_proof": export.get("proof", {}),
     }
     (out / "report.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
@@ -94,7 +97,8 @@ def write_quickstart_report(out: Path, steps: Mapping[str, float]) -> dict[str, 
                     (
                         f"{sum(steps.values()) / 60:.1f} min",
                         "all stages",
-                        f"training {steps['train'] / 60:.1f} and {steps['tree-train'] / 60:.1f} min",
+                        f"training {steps['train'] / 60:.1f}, {steps['tree-train'] / 60:.1f} and "
+                        f"{steps['tree-align'] / 60:.1f} min",
                     ),
                 ]
             ),
@@ -115,6 +119,7 @@ def write_quickstart_report(out: Path, steps: Mapping[str, float]) -> dict[str, 
                     ("PersonaTree: dataset", str(out / "operations")),
                     ("PersonaTree: run", str(out / "persona-tree-run")),
                     ("PersonaTree: export", str(out / "persona-tree-export")),
+                    ("PersonaTree: aligned", str(out / "persona-tree-dapo-export")),
                     ("PersonaTree: walked trees", str(out / "eval/tree-trained/model/stores")),
                     ("evaluations", str(out / "eval")),
                     ("logs", str(out / "logs")),
@@ -128,9 +133,10 @@ def write_quickstart_report(out: Path, steps: Mapping[str, float]) -> dict[str, 
 
 
 def _tree_results(out: Path) -> dict[str, Result]:
-    """The trained MemListener, the untrained one, and the floor, as the report names them."""
+    """The trained MemListener, the aligned one, the untrained one, and the floor, as the report names them."""
     return {
         TREE_MODEL: read_result(out / "eval/tree-trained/model"),
+        ALIGNED_MODEL: read_result(out / "eval/tree-aligned/model"),
         "Untrained, five shots": read_result(out / "eval/tree-five-shots/model"),
         "NO_OP to everything": read_result(out / "eval/tree-trained/no_op"),
     }
@@ -139,6 +145,7 @@ def _tree_results(out: Path) -> dict[str, Result]:
 def _tree_sections(out: Path, trees: Mapping[str, Result]) -> list[Section]:
     trained = trees[TREE_MODEL]
     curve = loss_curve(out / "persona-tree-run", "MemListener: training loss")
+    rewards = reward_curve(out / "persona-tree-dapo-run", "MemListener: reward of its own answers")
     example = (out / "logs/tree-serve.log").read_text(encoding="utf-8")
     return [
         Headline(
@@ -157,6 +164,7 @@ def _tree_sections(out: Path, trees: Mapping[str, Result]) -> list[Section]:
             f"The model is {TREE_MODEL}; the schema is the quickstart's; the people are held out.",
         ),
         *([curve] if curve else []),
+        *([rewards] if rewards else []),
         metrics_table(trees, "PersonaTree: all metrics"),
         drawn_examples(trees, title="PersonaTree: rows as they went"),
         *replay_sections(trained, "PersonaTree: whole replays on the model's own tree"),
@@ -190,6 +198,17 @@ def _training(run: Path) -> dict[str, Any]:
     }
 
 
+def _alignment(run: Path) -> dict[str, Any]:
+    record = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    return {
+        "steps": record["steps"],
+        "reward": record["curve"]["reward"],
+        "groups": record["groups"],
+        "trainable_parameters": record["trainable_parameters"],
+        "seconds_per_step": record["figures"]["seconds_per_step"],
+    }
+
+
 def _interval(score: Score) -> tuple[float, float] | None:
     return None if score.low is None or score.high is None else (score.low, score.high)
 
@@ -209,6 +228,7 @@ triplet F1 on {triplets["n"]} rows of held-out people
 
 PersonaTree on {tree["n"]} chunks of held-out people       state F1   NO_OP F1   values right
   trained                                    {_three(tree["trained"])}
+  aligned by its reward                      {_three(tree["aligned"])}
   untrained, five shots                      {_three(tree["base"])}
   whole replays on its own tree, at the end  {whole["value"]:>8.3f}   (n = {whole["n"]})
 
@@ -239,9 +259,10 @@ def record_figures(out: Path, report: dict[str, Any]) -> None:
     for name, folder in folders.items():
         score = read_result(out / "eval" / folder).metrics["f1"]
         record(f"quickstart.triplets.f1.{name}", score.value, n=score.n, interval=_interval(score), **where)
-    trained, base, _ = _tree_results(out).values()
+    trained, aligned, base, _ = _tree_results(out).values()
     figures = {
         "state_f1.sft": trained.metrics["state_f1"],
+        "state_f1.aligned": aligned.metrics["state_f1"],
         "state_f1.base": base.metrics["state_f1"],
         "parse_rate": trained.metrics["parse_rate"],
         "noop_f1": trained.metrics["noop_f1"],
@@ -250,6 +271,7 @@ def record_figures(out: Path, report: dict[str, Any]) -> None:
         "replay_state_f1": Score(**_replays(trained)["final"]["state_f1"]),
     }
     notes = {
+        "state_f1.aligned": "the MemListener after 60 steps of reinforcement learning of 16 completions",
         "state_f1.base": "the untrained model with five worked examples",
         "replay_state_f1": "whole trees after the last chunk of a replay, on the tree that the model's operations made",
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -151,14 +151,32 @@ def drawn_examples(
 
 def loss_curve(run: Path, title: str = "Training loss") -> Curve | None:
     """Training (and held-out) loss by step from a finished training run's folder, or None where it logged none."""
+    lines = _logged(run, (("loss", "training"), ("eval_loss", "held-out")))
+    return Curve(title, lines, "step", "loss per trained token") if lines else None
+
+
+def reward_curve(run: Path, title: str, over: int = 5) -> Curve | None:
+    """Mean reward of a step's completions from the folder of a run of reinforcement learning, beside its mean over the last
+    `over` steps; None where it logged none."""
+    lines = _logged(run, (("reward", "each step"),))
+    if not lines:
+        return None
+    points = lines[0][1]
+    spans = [points[max(0, place + 1 - over) : place + 1] for place in range(len(points))]
+    smooth = [(span[-1][0], sum(y for _, y in span) / len(span)) for span in spans]
+    return Curve(title, [*lines, (f"mean of {over} steps", smooth)], "step", "mean reward of the completions")
+
+
+def _logged(run: Path, keys: Sequence[tuple[str, str]]) -> list[tuple[str, list[tuple[float, float]]]]:
+    """(label, points) of each key that a run logged."""
     log = run / "train_log.jsonl"
     history = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()] if log.is_file() else []
-    lines: list[tuple[str, list[tuple[float, float]]]] = []
-    for key, label in (("loss", "training"), ("eval_loss", "held-out")):
-        points = [(float(entry["step"]), float(entry[key])) for entry in history if key in entry]
+    found = []
+    for key, label in keys:
+        points = [(float(entry["step"]), float(entry[key])) for entry in history if entry.get(key) is not None]
         if points:
-            lines.append((label, points))
-    return Curve(title, lines, "step", "loss per trained token") if lines else None
+            found.append((label, points))
+    return found
 
 
 def replay_sections(result: Result, title: str = "Whole replays") -> list[Section]:

@@ -60,6 +60,7 @@ DECIDED_HERE = {
     "multi_objective_aggregation": "there is one reward",
     "num_generations_eval": "evaluation decodes greedily, so one answer tells all",
 }
+NOTABLE = 0.02  # of a score between 0 and 1 on a few hundred rows: less is noise
 FIGURES = ("reward", "kl", "entropy", "completions/mean_length", "groups/flat")
 
 
@@ -406,9 +407,10 @@ def curve(log: Sequence[Mapping[str, Any]], name: str) -> dict[str, float] | Non
 
 
 def hacked(log: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Between the first and the last evaluation: each part of the reward that rose while state F1 fell, in words."""
+    """Between the first and the last evaluation: each part of the reward that rose while state F1 fell, in words, both by more
+    than NOTABLE."""
     measured = [entry for entry in log if entry.get("eval_state_f1") is not None]
-    if len(measured) < 2 or measured[-1]["eval_state_f1"] >= measured[0]["eval_state_f1"]:
+    if len(measured) < 2 or measured[-1]["eval_state_f1"] > measured[0]["eval_state_f1"] - NOTABLE:
         return []
     first, last = measured[0], measured[-1]
     return [
@@ -418,7 +420,7 @@ def hacked(log: Sequence[Mapping[str, Any]]) -> list[str]:
         if (name == "eval_reward" or name.startswith("eval_components/"))
         and not name.endswith(("redundancy", "overlong"))
         and last.get(name) is not None
-        and last[name] > first[name]
+        and last[name] > first[name] + NOTABLE
     ]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from transformers import DynamicCache, GenerationConfig
 
-STRETCH = 16  # tokens after which completions that have ended leave the batch
+STRETCH = 8  # tokens after which completions that have ended leave the batch
 
 
 def can_share(model: Any) -> bool:

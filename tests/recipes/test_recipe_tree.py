@@ -14,9 +14,13 @@ from recipes.keys import known_keys, snapshot
 from recipes.loader import RECIPES, find_recipes, load_recipe
 
 TRAINING = {
+    "persona_tree/qwen2.5-7b-dapo.yaml",
     "persona_tree/qwen2.5-7b-qlora.yaml",
+    "persona_tree/qwen3-8b-dapo-lora.yaml",
+    "persona_tree/qwen3-8b-dapo.yaml",
     "persona_tree/qwen3-8b-full.yaml",
     "persona_tree/qwen3-8b-qlora.yaml",
+    "quickstart/persona-tree-dapo-smollm2-135m.yaml",
     "quickstart/persona-tree-smollm2-135m.yaml",
     "quickstart/triplets-smollm2-135m.yaml",
     "triplets/llama3.1-8b-qlora.yaml",
@@ -25,7 +29,7 @@ TRAINING = {
     "triplets/smollm2-135m-full-cpu.yaml",
     "triplets/smollm2-135m-lora-cpu.yaml",
 }
-ACCELERATE = {"single.yaml", "ddp.yaml", "zero2.yaml", "zero3.yaml", "fsdp2.yaml"}
+ACCELERATE = {"single.yaml", "ddp.yaml", "zero2.yaml", "zero3.yaml", "zero3_offload.yaml", "fsdp2.yaml"}
 NO_TRAINING = {"accelerate"}  # folders whose YAML files other programs read
 
 
@@ -35,7 +39,7 @@ def recipe_id(path: Path) -> str:
 
 def test_the_tree_holds_exactly_the_recipes_that_the_readme_lists():
     found = {recipe_id(path) for path in find_recipes()}
-    assert found == TRAINING and len(found) == 10
+    assert found == TRAINING and len(found) == 14
     readme = (RECIPES / "README.md").read_text(encoding="utf-8")
     assert [name for name in sorted(found) if f"`{name}`" not in readme] == []
 
@@ -61,7 +65,7 @@ def test_shipped_recipe_is_valid_and_builds_its_extractor(path):
 @pytest.mark.parametrize("cpu_bf16", [False, True])
 def test_shipped_recipe_is_valid_on_cpus_with_and_without_bf16(path, cpu_bf16):
     recipe = load_recipe(path, environ={})
-    assert cross_field_problems(recipe.values, known_keys(), environ={}, cpu_bf16=cpu_bf16) == []
+    assert cross_field_problems(recipe.values, known_keys(recipe.method), environ={}, cpu_bf16=cpu_bf16) == []
 
 
 @pytest.mark.parametrize("path", find_recipes(), ids=recipe_id)
@@ -74,11 +78,13 @@ def test_shipped_recipe_names_its_own_launch_line_and_what_is_not_measured(path)
 
 @pytest.mark.parametrize("path", find_recipes(), ids=recipe_id)
 def test_shipped_recipe_is_accepted_by_trl_itself(path):
-    from trl import ModelConfig, SFTConfig
+    from trl import GRPOConfig, ModelConfig, SFTConfig
 
     recipe = load_recipe(path, environ={})
+    config = {"sft": SFTConfig, "grpo": GRPOConfig}[recipe.method]
+    ours = {"num_generations_eval": 1} if recipe.method == "grpo" else {}  # as training.grpo sets it
     # TRL refuses bf16 where it sees no GPU; everything else of the recipe is handed over as it is.
-    trainer = SFTConfig(**{**recipe.trainer_values(), "use_cpu": True})
+    trainer = config(**{**recipe.trainer_values(), **ours, "use_cpu": True})
     model = ModelConfig(**recipe.model_values())
     assert trainer.learning_rate == recipe.values["learning_rate"]
     assert model.model_name_or_path == recipe.values["model_name_or_path"]
@@ -112,12 +118,13 @@ def test_every_accelerate_configuration_is_read_by_accelerate():
     from accelerate.commands.config.config_args import load_config_from_file
 
     files = sorted((RECIPES / "accelerate").glob("*.yaml"))
-    assert {path.name for path in files} == ACCELERATE and len(files) == 5
+    assert {path.name for path in files} == ACCELERATE and len(files) == 6
     expected = {
         "single.yaml": ("NO", 1),
         "ddp.yaml": ("MULTI_GPU", 8),
         "zero2.yaml": ("DEEPSPEED", 8),
         "zero3.yaml": ("DEEPSPEED", 8),
+        "zero3_offload.yaml": ("DEEPSPEED", 2),
         "fsdp2.yaml": ("FSDP", 8),
     }
     for path in files:
@@ -125,13 +132,31 @@ def test_every_accelerate_configuration_is_read_by_accelerate():
         kind = getattr(config.distributed_type, "value", config.distributed_type)
         assert (kind, config.num_processes) == expected[path.name]
         assert config.mixed_precision == "bf16" and config.use_cpu is False
-    zero3 = load_config_from_file(str(RECIPES / "accelerate" / "zero3.yaml"))
-    assert zero3.deepspeed_config["zero_stage"] == 3 and zero3.deepspeed_config["zero3_save_16bit_model"] is True
+    for name in ("zero3.yaml", "zero3_offload.yaml"):
+        zero3 = load_config_from_file(str(RECIPES / "accelerate" / name))
+        assert zero3.deepspeed_config["zero_stage"] == 3 and zero3.deepspeed_config["zero3_save_16bit_model"] is True
+
+
+def test_the_faithful_recipe_of_reinforcement_learning_is_the_papers():
+    """Inside Out's training script; batch sizes count completions."""
+    values = load_recipe(RECIPES / "persona_tree" / "qwen3-8b-dapo.yaml", environ={"WORLD_SIZE": "2"}).values
+    paper = {
+        "loss_type": "dapo", "epsilon": 0.2, "epsilon_high": 0.28, "beta": 0.001, "num_generations": 8,
+        "dynamic_sampling_max_tries": 3, "learning_rate": 1e-6, "warmup_steps": 0.01, "max_grad_norm": 1.0,
+        "temperature": 1.0, "top_p": 0.9, "top_k": 50, "num_train_epochs": 1, "max_completion_length": 512,
+        "vllm_max_model_length": 11264, "vllm_gpu_memory_utilization": 0.4, "vllm_mode": "colocate",
+        "per_device_train_batch_size": 1, "gradient_accumulation_steps": 8, "shuffle_dataset": False,
+        "save_steps": 20, "eval_steps": 20, "use_peft": False, "dtype": "bfloat16",
+    }  # fmt: skip
+    assert {name: values[name] for name in paper} == paper
+    for name in ("qwen3-8b-dapo", "qwen3-8b-dapo-lora", "qwen2.5-7b-dapo"):
+        values = load_recipe(RECIPES / "persona_tree" / f"{name}.yaml", environ={}).values
+        assert values["use_bias_correction_kl"] is False and values["mask_truncated_completions"] is True
 
 
 @pytest.mark.parametrize(
     ("config", "refused"),
-    [("single", False), ("ddp", False), ("zero2", False), ("zero3", True), ("fsdp2", True)],
+    [("single", False), ("ddp", False), ("zero2", False), ("zero3", True), ("zero3_offload", True), ("fsdp2", True)],
 )
 def test_what_accelerate_launch_tells_its_processes_decides_whether_4_bit_is_refused(config, refused):
     """Reads the environment that accelerate really prepares for each shipped configuration."""

@@ -17,10 +17,12 @@ from transformers import AutoModelForCausalLM
 
 from mnemosmith import main as mnemosmith
 from recipes.loader import RecipeError, load_recipe
+from tests.serve.scripted_server import Reply, chat, scripted_server
 from tests.tiny import make_tiny_chat_model
 from tests.training import grpo_runs as runs
-from training.group_trainer import BaseWeights, GroupTrainer
-from training.groups import advantages, credit_advantages, operation_lines
+from tests.training.grpo_objective import largest_error, objective_errors
+from training.group_trainer import BaseWeights
+from training.groups import advantages
 from training.grpo import curve, hacked, main
 from training.rewards.process import Reward
 from training.sft import main as train_sft
@@ -89,7 +91,7 @@ def start(tmp_path_factory: pytest.TempPathFactory, tiny: Path, data: Path) -> P
         "output_dir": str(folder / "run"),
         "use_cpu": True,
         "bf16": False,
-        "max_steps": 60,
+        "max_steps": 35,
         "per_device_train_batch_size": 12,
         "learning_rate": 3e-3,
         "gradient_checkpointing": False,
@@ -103,71 +105,7 @@ def start(tmp_path_factory: pytest.TempPathFactory, tiny: Path, data: Path) -> P
     return folder / "run"
 
 
-# The objective (PAPERS: Inside Out's J with DAPO's clip, normaliser and masks, and a KL term), computed anew in float64
-
-
-def reference(
-    trainer: GroupTrainer, old_noise: torch.Tensor | None, credit: float
-) -> tuple[float, dict[str, torch.Tensor]]:
-    """Loss and gradient of the known completions of the trainer's first two prompts, row by row, without padding."""
-    model: Any = get_peft_model(
-        AutoModelForCausalLM.from_pretrained(trainer.model.name_or_path, dtype=torch.float64),
-        trainer.model.peft_config["default"],
-    )
-    adapter = {name: p for name, p in trainer.model.state_dict().items() if "lora_" in name}
-    assert not model.load_state_dict(adapter, strict=False).unexpected_keys
-    model.double()
-    rows, lengths, terms = [], [], []
-    rewards: list[list[float | None]] = []
-    credits: list[list[tuple[float, ...]]] = []
-    for row in (0, 1):
-        asked = [(trainer.task.rows["train"][row], text, 0) for text in runs.TEXTS]
-        scored = runs.known_reward(asked)
-        rewards.append([reward.value for reward in scored])
-        credits.append([reward.credit if reward.value is not None else () for reward in scored])
-    values = [value for each in advantages(rewards) for value in each]
-    shares = [each for group in credits for each in credit_advantages(group)]
-    tokenizer = trainer.processing_class
-    for place in range(2 * len(runs.TEXTS)):
-        row, text = divmod(place, len(runs.TEXTS))
-        if text in (runs.CUT, runs.UNSCORABLE):
-            continue
-        prompt = trainer.task.prompt_ids("train", row)
-        answer = [*tokenizer.encode(runs.TEXTS[text], add_special_tokens=False), tokenizer.eos_token_id]
-        each = torch.full((len(answer),), values[place], dtype=torch.float64)
-        for share, (start, end) in zip(shares[place], operation_lines(runs.TEXTS[text]), strict=False):
-            written = [len(tokenizer.decode(answer[: n + 1], skip_special_tokens=True)) for n in range(len(answer))]
-            for token in range(len(answer)):
-                before = written[token - 1] if token else 0
-                if before < end and written[token] > start:
-                    each[token] += credit * share
-        rows.append((place, prompt, answer, each))
-        lengths.append(len(answer))
-    for place, prompt, answer, each in rows:
-
-        def log_probs(prompt: list[int] = prompt, answer: list[int] = answer) -> torch.Tensor:
-            logits = model(torch.tensor([prompt + answer])).logits[0, len(prompt) - 1 : -1]
-            return torch.log_softmax(logits, -1).gather(-1, torch.tensor(answer)[:, None])[:, 0]
-
-        new = log_probs()
-        with torch.no_grad(), model.disable_adapter():
-            start = log_probs()
-        old = new.detach() + (0 if old_noise is None else old_noise[place, : len(answer)].double())
-        ratio = torch.exp(new - old)
-        clipped = torch.clamp(ratio, 1 - 0.2, 1 + 0.28)
-        kl = torch.exp(start - new) - (start - new) - 1
-        terms.append((torch.minimum(ratio * each, clipped * each) - 0.1 * kl).sum())
-    loss = -sum(terms) / sum(lengths)
-    loss.backward()
-    gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
-    return float(loss.detach()), gradients
-
-
-def largest_error(found: dict[str, torch.Tensor], due: dict[str, torch.Tensor]) -> float:
-    """Of all gradients, the largest difference as a share of the largest gradient."""
-    assert found.keys() == due.keys() and found
-    scale = max(float(gradient.abs().max()) for gradient in due.values())
-    return max(float((found[name].double() - due[name].double()).abs().max()) for name in due) / scale
+# The objective, computed anew in float64 (tests/training/grpo_objective.py)
 
 
 @pytest.mark.parametrize("credit", [0.0, 0.5], ids=["credit of the completion", "credit of each operation"])
@@ -175,33 +113,9 @@ def largest_error(found: dict[str, torch.Tensor], due: dict[str, torch.Tensor]) 
 def test_loss_and_gradient_are_those_of_the_papers_objective_in_float64(
     tmp_path: Path, tiny: Path, data: Path, stale: bool, credit: float
 ):
-    recipe = runs.write_recipe(tmp_path, data, tiny, operation_credit=credit)
-    trainer = runs.make_trainer(recipe, runs.known_reward)
-    runs.know_completions(trainer)
-    runs.wake_adapter(trainer)
-    trainer.current_gradient_accumulation_steps = 1  # as transformers' loop sets it
-    trainer.model.train()
-    rows = [{"row": row} for row in (0, 1) for _ in range(runs.GROUP)]
-    batch = trainer._generate_and_score_completions(rows)
-    noise = None
-    if stale:
-        noise = torch.randn(batch["completion_ids"].shape, generator=torch.Generator().manual_seed(1)) * 0.4
-        with torch.no_grad():
-            ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], 1)
-            mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], 1)
-            now, _, _ = trainer._get_per_token_logps_and_entropies(
-                trainer.model, ids, mask, batch["completion_ids"].shape[1]
-            )
-        batch["old_per_token_logps"] = now + noise
-    loss = trainer.compute_loss(trainer.model, batch)
-    loss.backward()
-    found = {name: p.grad for name, p in trainer.model.named_parameters() if p.grad is not None}
-    due_loss, due = reference(trainer, noise, credit)
-    assert float(loss.detach()) == pytest.approx(due_loss, abs=1e-5)
-    assert largest_error(found, due) < 1e-5
-    if stale:
-        metrics = trainer._metrics["train"]
-        assert metrics["clip_ratio/low_mean"][0] > 0 and metrics["clip_ratio/high_mean"][0] > 0
+    found = objective_errors(tmp_path, tiny, data, stale, credit)
+    assert found.loss < 1e-5 and found.gradient < 1e-5
+    assert (found.clipped_low > 0 and found.clipped_high > 0) is stale
 
 
 def test_loss_and_gradient_are_the_same_on_one_and_two_processes_and_accumulated(
@@ -352,9 +266,11 @@ def test_a_resumed_run_sees_the_same_batches_as_one_that_went_through(tmp_path: 
 # A whole run, from the command line
 
 
+@pytest.mark.parametrize("checkpointing", [False, True], ids=["prompts shared", "as on a GPU"])
 def test_a_run_trains_evaluates_and_leaves_a_record_that_exports(
-    tmp_path: Path, start: Path, data: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, start: Path, data: Path, checkpointing: bool, capsys: pytest.CaptureFixture[str]
 ):
+    """With gradient checkpointing prompts are not shared: TRL's own sampling and whole rows, as on a GPU."""
     recipe = runs.write_recipe(
         tmp_path,
         data,
@@ -362,6 +278,7 @@ def test_a_run_trains_evaluates_and_leaves_a_record_that_exports(
         max_steps=2,
         dynamic_sampling_max_tries=1,
         max_completion_length=64,
+        gradient_checkpointing=checkpointing,
         eval_strategy="steps",
         eval_steps=1,
         per_device_eval_batch_size=2,
@@ -427,6 +344,19 @@ def test_what_cannot_be_used_is_refused_before_weights_are_read(
     assert expected in capsys.readouterr().err
 
 
+def test_the_judge_of_a_recipe_scores_completions(tmp_path: Path, tiny: Path, data: Path):
+    def reply(_: int, body: dict[str, Any]) -> Reply:
+        assert body["model"] == "judge-32b" and "Candidate:\nNO_OP()" in body["messages"][1]["content"]
+        return chat('{"score": 0.4}')
+
+    with scripted_server(reply) as server:
+        options = {"base_url": server.url, "model": "judge-32b", "attempts": 2}
+        recipe = runs.write_recipe(tmp_path, data, tiny, reward="judge", reward_options=options)
+        trainer = runs.make_trainer(recipe)
+        scored = trainer.task.score("train", [(0, "NO_OP()", 3), (1, "NO_OP()", 3)])
+    assert [reward.value for reward in scored] == [0.4, 0.4]
+
+
 def test_a_part_of_the_reward_that_rises_while_held_out_rows_get_worse_is_reported():
     log = [
         {"eval_state_f1": 0.5, "eval_reward": 0.1, "eval_components/grounding": 0.6, "eval_components/gate": 0.9},
@@ -437,6 +367,7 @@ def test_a_part_of_the_reward_that_rises_while_held_out_rows_get_worse_is_report
         "components/grounding rose from 0.600 to 0.800 while the state F1 of held-out rows fell from 0.500 to 0.400"
     ]
     assert hacked(log[:1]) == [] and hacked(log[::-1]) == []
+    assert hacked([log[0], log[0] | {"eval_state_f1": 0.49, "eval_reward": 0.3}]) == [], "a hundredth is noise"
 
 
 def test_a_curve_is_told_by_the_means_of_its_ends():
