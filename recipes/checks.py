@@ -308,6 +308,17 @@ def _best_model(s: _Settings) -> Problem | None:
     return None
 
 
+def _grpo_best_model(s: _Settings) -> Problem | None:
+    if s["method"] != "grpo" or not s["load_best_model_at_end"]:
+        return None
+    if s["metric_for_best_model"] not in (None, "loss", "eval_loss"):
+        return None
+    return "load_best_model_at_end", (
+        f"`load_best_model_at_end` is true but {s.set_as('metric_for_best_model')}: an evaluation by answers has no loss. Write "
+        "`metric_for_best_model: eval_state_f1` and `greater_is_better: true`."
+    )
+
+
 def _plateau(s: _Settings) -> Problem | None:
     if s["lr_scheduler_type"] == "reduce_lr_on_plateau" and s["eval_strategy"] == "no":
         return "lr_scheduler_type", (
@@ -464,6 +475,7 @@ RULES: tuple[Callable[[_Settings], Problem | None], ...] = (
     _best_model,
     _plateau,
     _grpo_extractor,
+    _grpo_best_model,
     _groups_fill_the_batch,
     _clip_range,
     _quantised_rollouts,

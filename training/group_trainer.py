@@ -32,7 +32,6 @@ from training.trainer import Guarded
 
 Mode = Literal["train", "eval"]
 STATE_FILE = "groups.json"  # in a checkpoint
-NORMALISED = ("dapo", "cispo", "vespo")  # losses with a global token normaliser
 
 
 class Task(Protocol):

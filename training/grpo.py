@@ -114,6 +114,12 @@ def train(recipe: Recipe, extractor: PersonaTreeExtractor) -> dict[str, Any]:
         split = values["dataset_train_split"]
         check_same_data(output, split, [source.sha256 for source in sources if source.split == split])
 
+    import torch
+
+    if torch.cuda.is_available() and not values.get("use_cpu"):
+        gpu = torch.cuda.get_device_properties(int(os.environ.get("LOCAL_RANK", "0"))).total_memory
+        refuse_overfull(recipe, step_memory(recipe, task, model_path), gpu)
+
     # Build: TRL's own configuration objects, from TRL's own keys.
     trainer = build_trainer(recipe, task, tokenizer, model_path)
     args = trainer.args
@@ -341,6 +347,40 @@ def load_reward(recipe: Recipe, extractor: PersonaTreeExtractor) -> Score:
     ]
 
 
+def refuse_overfull(recipe: Recipe, parts: Mapping[str, int] | str, gpu: int) -> None:
+    """Raises InputError where training (bytes by part) and vLLM's share of the same GPU (`gpu`: bytes it has) exceed it. A
+    model without an estimate, or sharded over GPUs, is not judged."""
+    values = recipe.values
+    sharded = (
+        os.environ.get("ACCELERATE_DEEPSPEED_ZERO_STAGE") == "3" or os.environ.get("ACCELERATE_USE_FSDP") == "true"
+    )
+    if isinstance(parts, str) or sharded or not values.get("use_vllm") or values.get("vllm_mode") == "server":
+        return
+    share = values.get("vllm_gpu_memory_utilization", 0.3)
+    if parts["total"] + share * gpu <= gpu:
+        return
+    most = int(100 * (1 - parts["total"] / gpu)) / 100
+    way_out = (
+        f"Set `vllm_gpu_memory_utilization: {most}`, if the model and its cache fit into that"
+        if most > 0
+        else "It does not fit even without vLLM"
+    )
+    raise InputError(
+        f"training takes about {parts['total'] / 2**30:.0f} GiB and `vllm_gpu_memory_utilization` ({share}) another "
+        f"{share * gpu / 2**30:.0f} GiB of the GPU's {gpu / 2**30:.0f} GiB. {way_out}; or lower `per_device_train_batch_size`, "
+        "set `use_peft: true`, or `vllm_mode: server` with rollouts on other GPUs."
+    )
+
+
+def step_memory(recipe: Recipe, task: Listener, model_path: str) -> dict[str, int] | str:
+    """The estimate of one training step on a device: its completions with the longest prompt, and the reference."""
+    length = int(task.statistics()["prompt_tokens"]["max"]) + completion_length(recipe)
+    parts = memory_estimate(recipe, model_path, batch(recipe)[0], length)
+    if isinstance(parts, dict) and not recipe.values.get("use_peft") and recipe.values.get("beta"):
+        return {**parts, "reference": parts["weights"], "total": parts["total"] + parts["weights"]}
+    return parts
+
+
 def completion_length(recipe: Recipe) -> int:
     return int(recipe.values.get("max_completion_length") or 512)
 
@@ -443,11 +483,7 @@ def dry_run(recipe: Recipe, extractor: PersonaTreeExtractor) -> int:
     steps = values["max_steps"] if values.get("max_steps", -1) > 0 else math.ceil(per_epoch * epochs)
     print(f"\n# Steps\n  {steps} = {per_epoch} an epoch x {epochs:g}")
     print("\n# Memory of one process (estimate)")
-    length = int(task.statistics()["prompt_tokens"]["max"]) + completion_length(recipe)
-    parts = memory_estimate(recipe, model_path, each, length)
-    if isinstance(parts, dict) and not values.get("use_peft") and values.get("beta"):
-        parts = {**parts, "reference": parts["weights"], "total": parts["total"] + parts["weights"]}
-    print(as_lines(parts))
+    print(as_lines(step_memory(recipe, task, model_path)))
     if values.get("use_vllm") and values.get("vllm_mode", "colocate") == "colocate":
         share = values.get("vllm_gpu_memory_utilization", 0.3)
         print(f"  vLLM beside it: {share:.0%} of the GPU (`vllm_gpu_memory_utilization`); both must fit")

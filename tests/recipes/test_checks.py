@@ -292,6 +292,11 @@ def grpo_problems(environ: dict[str, str] | None = None, **changed: Any) -> str:
             "could not be restored bit by bit and would drift",
         ),
         ({}, {"extractor": "triplets"}, "Write `extractor: persona_tree`, or `method: sft`."),
+        (
+            {},
+            {"load_best_model_at_end": True, "eval_strategy": "steps", "save_strategy": "steps", "eval_steps": 500},
+            "an evaluation by answers has no loss. Write `metric_for_best_model: eval_state_f1`",
+        ),
     ],
 )
 def test_grpo_settings_that_cannot_work_are_refused_with_what_to_write(environ, changed, expected):

@@ -15,6 +15,7 @@ import yaml
 from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM
 
+from extractors import InputError
 from mnemosmith import main as mnemosmith
 from recipes.loader import RecipeError, load_recipe
 from tests.serve.scripted_server import Reply, chat, scripted_server
@@ -23,7 +24,7 @@ from tests.training import grpo_runs as runs
 from tests.training.grpo_objective import largest_error, objective_errors
 from training.group_trainer import BaseWeights
 from training.groups import advantages
-from training.grpo import curve, hacked, main
+from training.grpo import curve, hacked, main, refuse_overfull
 from training.rewards.process import Reward
 from training.sft import main as train_sft
 
@@ -355,6 +356,21 @@ def test_the_judge_of_a_recipe_scores_completions(tmp_path: Path, tiny: Path, da
         trainer = runs.make_trainer(recipe)
         scored = trainer.task.score("train", [(0, "NO_OP()", 3), (1, "NO_OP()", 3)])
     assert [reward.value for reward in scored] == [0.4, 0.4]
+
+
+def test_training_and_vllm_on_one_gpu_must_fit_together(tmp_path: Path, tiny: Path, data: Path):
+    keys = {"use_cpu": None, "bf16": None, "use_vllm": True, "vllm_gpu_memory_utilization": 0.5, "dtype": "bfloat16"}
+    recipe = load_recipe(runs.write_recipe(tmp_path, data, tiny, **keys))
+    gib = 2**30
+    refuse_overfull(recipe, {"total": 38 * gib}, 80 * gib)
+    refuse_overfull(recipe, "unknown: another architecture", 80 * gib)
+    with pytest.raises(InputError) as caught:
+        refuse_overfull(recipe, {"total": 50 * gib}, 80 * gib)
+    message = str(caught.value)
+    assert "about 50 GiB and `vllm_gpu_memory_utilization` (0.5) another 40 GiB of the GPU's 80 GiB" in message
+    assert "Set `vllm_gpu_memory_utilization: 0.37`" in message
+    with pytest.raises(InputError, match="does not fit even without vLLM"):
+        refuse_overfull(recipe, {"total": 90 * gib}, 80 * gib)
 
 
 def test_a_part_of_the_reward_that_rises_while_held_out_rows_get_worse_is_reported():
